@@ -1,0 +1,140 @@
+/* op.h - what an operator is. ops/ fills these in, one file per family; every other room only reads
+ * them through node->op and never names an operator. How to add one: docs/adding-an-operator.md. */
+#ifndef ACCEL_GRAPH_OP_H
+#define ACCEL_GRAPH_OP_H
+
+#include "graph/graph.h"
+
+/* ------------------------------------------------------------------------------------- attributes
+ */
+
+enum { ACCEL_REQUIRED = 1 };
+
+/* What the operator's attributes may be, over all opsets. Unknown attributes and wrong kinds are
+ * named errors. */
+struct accel_attr_rule {
+    const char *name; /* ends the list when NULL */
+    enum accel_attr_kind kind;
+    unsigned flags; /* ACCEL_REQUIRED */
+};
+
+/* ------------------------------------------------------------------------------------- kernels */
+
+/* One operand of a kernel: dense, row-major. */
+struct accel_array {
+    enum accel_dtype
+        dtype; /* stored type of the value; what `data` holds is said by the operator's flags */
+    int rank;
+    const int64_t *dim; /* [rank] */
+    int64_t n;          /* product of dim */
+    void *data;         /* real or int64_t elements; stored elements for ACCEL_OP_MOVES */
+};
+
+struct accel_call {
+    const struct accel_node *node;
+    const struct accel_array *x; /* [node->n_in]  data NULL when absent */
+    struct accel_array *y;       /* [node->n_out] data NULL when not wanted */
+    struct accel_array *gx;      /* backward adds to these; data NULL when not wanted */
+    const struct accel_array *gy;
+};
+
+/* Shapes were checked by infer; no allocation, no change to inputs. */
+typedef enum accel_err (*accel_kernel)(const struct accel_call *c);
+
+/* ------------------------------------------------------------------------------------- cost and
+ * weights */
+
+struct accel_cost {
+    int64_t macs; /* multiply-adds for the shapes as inferred; -1: a shape is unknown */
+};
+
+/* The part a constant plays for a node: what a pruner may remove from it. */
+struct accel_weight {
+    int slot;         /* input of the node */
+    int rank;         /* of the weight as this node sees it */
+    int out_axis;     /* axis of output channels; -1: none (BatchNormalization: 0) */
+    int in_axis;      /* axis along which inputs are summed, for n:m; -1: none */
+    int in_axis2;     /* a second one that is not contiguous with it, or -1 */
+    const char *type; /* NNI's name: "Conv2d", "Linear", "Embedding", "LSTM", "BatchNorm2d", … */
+    bool norm; /* a normalisation's scale: selected by BatchNorm names only, never by "default" of
+                  level */
+    int bias_slot; /* input that holds its bias, or -1 */
+};
+
+/* ------------------------------------------------------------------------------------- links
+ * (structured pruning) */
+
+/* Positions off + o*stride + c*rep + r (o < outer, r < rep) of `axis` of `slot`; or list[c]. Slots
+ * count the inputs first, then the outputs. links.md, section 1. */
+struct accel_side {
+    int slot, axis;
+    int64_t off, outer, stride, rep;
+    const int64_t *list;
+};
+struct accel_links; /* filled through prune's functions; comes with the structured pruner */
+struct accel_zero;
+struct accel_resize;
+
+/* ------------------------------------------------------------------------------------- the
+ * operator */
+
+enum {
+    /* Elements are only copied, whatever their type: the kernel gets stored elements (operand 0's
+     * width for all data operands; index and shape operands come as int64_t). */
+    ACCEL_OP_MOVES = 1,
+    /* The output jumps where an input passes a constant (Equal, Less, Min, Clip, …): constant
+     * propagation must not take three equal trials for a proof. */
+    ACCEL_OP_COMPARES = 2,
+    /* Random or stateful: never propagated. */
+    ACCEL_OP_RANDOM = 4,
+    /* Inputs are one list, min_in to max_in of the same kind (Concat, Sum, Max). */
+    ACCEL_OP_VARIADIC = 8,
+};
+
+struct accel_op {
+    const char *name, *domain;            /* ONNX op_type; "" or "com.microsoft", … */
+    int since;                            /* first opset that has it */
+    int min_in, max_in, min_out, max_out; /* INT_MAX: any number. Over all opsets */
+    unsigned flags;
+    const struct accel_attr_rule *attrs; /* NULL: none */
+
+    /* Reads attributes (or inputs, where an opset keeps them there) into node->params, one form for
+     * all opsets. NULL: nothing to read. Errors: EMODEL with the attribute and both values. */
+    enum accel_err (*parse)(struct accel_node *, int opset);
+
+    /* Sets dtype and shape of every output from those of the inputs. Unknown in, unknown out.
+     * ESHAPE when two numbers contradict each other. */
+    enum accel_err (*infer)(struct accel_node *);
+
+    void (*links)(const struct accel_node *, struct accel_links *);
+    void (*zero)(const struct accel_node *, struct accel_zero *);
+    enum accel_err (*resize)(struct accel_node *, struct accel_resize *);
+
+    /* NULL: no multiply-adds (element-wise and the like count none). */
+    void (*cost)(const struct accel_node *, struct accel_cost *);
+
+    /* Writes at most 4 weights that this node holds if its inputs are constants; returns how many.
+     * NULL: none. Looks at ranks and params, not at constness. */
+    int (*weights)(const struct accel_node *, struct accel_weight w[4]);
+
+    /* For operators that only pass a constant on (Identity, Transpose, Reshape, Cast,
+     * DequantizeLinear, …) from input 0 to output 0: the axis of the input that output axis `axis`
+     * is, or -1. NULL: not such an operator. */
+    int (*carry)(const struct accel_node *, int axis);
+
+    accel_kernel forward, backward; /* plain C: the definition */
+    unsigned keep;                  /* input slots the masker must never zero */
+    unsigned saves;              /* what backward reads: inputs from bit 0, outputs from bit 16 */
+    const void *family;          /* what tells members of one file apart */
+    const char *const *examples; /* "2x3x8x8 4x3x3x3 4 | pads=1,1,1,1": inputs | attributes;
+                                    NULL-terminated: tests, bench */
+};
+
+/* True when the operator is known by name and arity only: no infer, everything behind it is a wall.
+ */
+static inline bool accel_op_is_wall(const struct accel_op *op)
+{
+    return !op || !op->infer;
+}
+
+#endif

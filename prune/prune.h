@@ -1,0 +1,52 @@
+/* prune.h - pruning a model: a plan puts lazy edits on its tensors; writing the model carries them
+ * out; then the plan knows the numbers. */
+#ifndef ACCEL_PRUNE_PRUNE_H
+#define ACCEL_PRUNE_PRUNE_H
+
+#include "graph/graph.h"
+#include "prune/prune_config.h"
+#include "prune/target.h"
+
+#define ACCEL_HISTOGRAM_BINS 64
+
+/* What happened to one constant; complete after the model was written (or dry-written) . */
+struct accel_prune_row {
+    const struct accel_target *target;
+    bool pruned;        /* reported "pruned": selected and handled, even when the ratio is 0 */
+    const char *reason; /* never empty */
+    double requested;   /* the ratio asked for; NAN: none */
+    double achieved;    /* zeros that the mask put or found / elements */
+    uint64_t n, zeros_before, zeros_after;
+    double threshold; /* largest magnitude removed; NAN: none */
+    double max_abs;   /* of the finite elements before */
+    uint64_t before[ACCEL_HISTOGRAM_BINS],
+        after[ACCEL_HISTOGRAM_BINS]; /* |w| over [0, max_abs], for the report */
+};
+
+struct accel_prune_totals {
+    uint64_t params, nonzero_before, nonzero_after,
+        trainable; /* elements of all floating-point constants, each stored tensor once; trainable
+                      leaves out running mean and variance */
+};
+
+struct accel_prune_plan {
+    struct accel_prune_row *row; /* [n_row] in the order of targets */
+    int n_row;
+    struct accel_targets *targets;
+    struct accel_prune_totals totals; /* complete after writing */
+    struct accel_log *log;
+};
+
+/* Selects, and puts edits on the model's tensors. Ratios of single tensors are resolved while the
+ * tensor is written (one read); global groups and thresholds are resolved here in streaming passes.
+ * Memory does not grow with tensors. */
+enum accel_err accel_prune_build(struct accel_prune_plan **out, struct accel_model *m,
+                                 const struct accel_prune_config *c,
+                                 struct accel_log *log) ACCEL_CHECKED;
+
+/* Fills in rows and totals after the model was (dry-)written; reads what has not been read by then.
+ */
+enum accel_err accel_prune_finish(struct accel_prune_plan *p, struct accel_model *m) ACCEL_CHECKED;
+void accel_prune_plan_free(struct accel_prune_plan *p);
+
+#endif
