@@ -1,0 +1,82 @@
+/* onnx_int.h - what reader and writer of this room share: the file as a tree of parts.
+ *
+ * The scan finds the messages that the C graph or an edit may care about (graphs, nodes, attributes
+ * with tensors or graphs inside, tensors, value infos, functions, metadata) and the payloads in
+ * them. Everything between two parts is copied from the file as it is; so is a part that is clean.
+ * That is why nothing is lost, unknown fields and order included. */
+#ifndef ACCEL_ONNX_ONNX_INT_H
+#define ACCEL_ONNX_ONNX_INT_H
+
+#include "base/file.h"
+#include "graph/graph.h"
+
+enum accel_part_kind {
+    ACCEL_PART_MODEL,
+    ACCEL_PART_OPSET,
+    ACCEL_PART_META,
+    ACCEL_PART_FUNCTION,
+    ACCEL_PART_GRAPH,
+    ACCEL_PART_NODE,
+    ACCEL_PART_ATTR,
+    ACCEL_PART_TENSOR,
+    ACCEL_PART_SPARSE,
+    ACCEL_PART_VALUE,
+    ACCEL_PART_PAYLOAD /* one raw_data or packed/unpacked typed-data field of a tensor */
+};
+
+/* A field of the file: tag and length at [start, body), content at [body, end). The model: start =
+ * body = 0. */
+struct accel_part {
+    enum accel_part_kind kind;
+    int field; /* number in the parent message */
+    uint64_t start, body, end;
+    struct accel_part *parent, *child, *last, *next; /* children by ascending offset */
+    bool in_file;                                    /* false: added; start..end mean nothing */
+
+    /* Changes, made by the writer's preparation. */
+    bool removed;
+    bool replaced; /* content (between tag/length and end) is `bytes`, or for PAYLOAD the stream of
+                      `tensor` */
+    const uint8_t *bytes;
+    uint64_t n_bytes;
+    struct accel_tensor
+        *tensor; /* TENSOR and SPARSE: the C tensor read from it; PAYLOAD replaced by its stream */
+    struct accel_value *value; /* VALUE: of inputs, outputs, value_info */
+    struct accel_node *node;
+    struct accel_graph *graph;
+    uint64_t new_size; /* content size after changes; the writer's own */
+};
+
+/* model->origin. */
+struct accel_onnx {
+    struct accel_file *file; /* the model file; NULL for a model built in memory */
+    struct accel_part *root;
+    struct accel_arena arena;      /* parts and replacement bytes */
+    struct accel_data_file **data; /* external data files, opened once each */
+    size_t n_data, data_cap;
+    bool had_external;
+    size_t n_part;
+};
+
+struct accel_data_file {
+    const char *location; /* as in the file, checked */
+    struct accel_file *file;
+};
+
+/* wire.c: builds the tree. Proves that every length lies inside its parent, that no message is
+ * nested deeper than 100 (the model is 1), that varints end; EMODEL with offset otherwise. Reads
+ * through a window; payloads are skipped, never read. */
+enum accel_err accel_wire_scan(struct accel_onnx *x) ACCEL_CHECKED;
+
+/* The content of a part without its PAYLOAD descendants (for tensors) as one buffer for protobuf-c;
+ * from malloc hook, free with accel_free. `skip_children`: leave out all child parts. */
+enum accel_err accel_part_read(uint8_t **out, size_t *size, const struct accel_onnx *x,
+                               const struct accel_part *p, bool skip_children) ACCEL_CHECKED;
+
+/* external.c: checks the location (relative, below the model's folder, no "..", no symlinks, link
+ * count 1), opens it once. */
+enum accel_err accel_external_open(struct accel_file **out, struct accel_model *m,
+                                   struct accel_onnx *x, const char *location,
+                                   bool allow_linked) ACCEL_CHECKED;
+
+#endif
