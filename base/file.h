@@ -12,7 +12,7 @@
 struct accel_file {
     char *path;    /* as it is shown to people */
     int fd;        /* close-on-exec */
-    int direct_fd; /* the same file with O_DIRECT, or -1 */
+    int direct_fd; /* the same file with O_DIRECT; -1: not opened yet, -2: cannot be had */
     uint64_t size; /* when it was opened */
     dev_t dev;
     ino_t ino;
@@ -33,7 +33,8 @@ enum accel_err accel_file_read(struct accel_file *f, uint64_t offset, uint64_t s
                                void *buf) ACCEL_CHECKED;
 
 /* A file being written beside its target: PATH.XXXXXX.tmp, mode from the target if it exists, else
- * the umask. Nothing is visible under `path` before accel_out_commit(). */
+ * the umask. Nothing is visible under `path` before accel_out_commit(). Errors: EIO names the
+ * folder when it is missing or read-only; EARG when the target is a folder or a device. */
 struct accel_out;
 
 enum accel_err accel_out_open(struct accel_out **out, const char *path) ACCEL_CHECKED;
@@ -41,6 +42,11 @@ enum accel_err accel_out_open(struct accel_out **out, const char *path) ACCEL_CH
 /* Appends. Writes of aligned pages at an aligned position go around the page cache where possible.
  */
 enum accel_err accel_out_write(struct accel_out *o, const void *buf, uint64_t size) ACCEL_CHECKED;
+
+/* Appends `size` bytes of `f` from `offset` on; large runs are copied inside the kernel. Errors of
+ * both sides as in accel_file_read() and accel_out_write(). */
+enum accel_err accel_out_copy(struct accel_out *o, struct accel_file *f, uint64_t offset,
+                              uint64_t size) ACCEL_CHECKED;
 
 /* Appends zeros up to a multiple of `align`. */
 enum accel_err accel_out_pad(struct accel_out *o, uint64_t align) ACCEL_CHECKED;
@@ -54,7 +60,8 @@ const char *accel_out_temp_path(const struct accel_out *o);
 /* Another target for the finished file (same folder), before the commit. */
 enum accel_err accel_out_retarget(struct accel_out *o, const char *path) ACCEL_CHECKED;
 
-/* rename over the target, fsync of the folder. */
+/* rename over the target (a link itself, not what it points to), fsync of the folder. On failure
+ * the old file is in place again. */
 enum accel_err accel_out_commit(struct accel_out *o) ACCEL_CHECKED;
 
 /* Removes the temporary file unless committed, and frees. */
