@@ -42,28 +42,35 @@ struct accel_tensor {
 struct accel_edit_ops {
     /* What must be known before the first apply(). `whole`: all elements of the tensor when they
      * fit in the reader's buffer, so that a threshold costs no second read; else NULL, and the edit
-     * reads by itself with accel_tensor_scan(). Does nothing when called again. */
+     * reads by itself with accel_tensor_scan(), through the `scratch_size` bytes of page-aligned
+     * room at `scratch` (NULL and 0 beside a `whole`). Does nothing when called again. */
     enum accel_err (*prepare)(struct accel_edit *, const struct accel_tensor *, const void *whole,
                               void *scratch, size_t scratch_size);
     /* Changes the elements [first, first + count) in place. Both are multiples of grain, but for
-     * the end. */
+     * the end. `elem` may have any alignment. A pass begins with first = 0. */
     enum accel_err (*apply)(struct accel_edit *, uint64_t first, uint64_t count, void *elem);
     void (*free)(struct accel_edit *);
 };
 struct accel_edit {
     const struct accel_edit_ops *ops;
     uint64_t grain; /* elements, >= 1 */
+    bool prepared;  /* set by prepare(): the elements need not be seen again before apply() */
 };
 
-/* Receives stored elements [first, first + count), in order. */
+/* Receives stored elements [first, first + count), in order. `elem` may have any alignment: read it
+ * with memcpy or unaligned loads. */
 typedef enum accel_err (*accel_sink)(void *ctx, uint64_t first, uint64_t count, const void *elem);
 
-/* Room that a pass needs: two page-aligned blocks, reused from tensor to tensor. */
+/* Room that a pass needs: one page-aligned block, reused from tensor to tensor. */
 struct accel_buffer {
     void *data;
-    size_t size; /* bytes, multiple of 4096; 16 MiB + 64 KiB by default, more only when one grain
-                    needs it */
+    size_t size;   /* bytes, multiple of 4096; 16 MiB + 64 KiB by default, more only when one grain
+                      needs it */
+    bool borrowed; /* the block belongs to somebody else: it is not freed */
 };
+#define ACCEL_BUFFER_SIZE (((size_t)16 << 20) + ((size_t)64 << 10))
+
+/* size 0: ACCEL_BUFFER_SIZE. */
 enum accel_err accel_buffer_init(struct accel_buffer *b, size_t size) ACCEL_CHECKED;
 void accel_buffer_clear(struct accel_buffer *b);
 
