@@ -39,12 +39,12 @@ struct accel_out;
 
 enum accel_err accel_out_open(struct accel_out **out, const char *path) ACCEL_CHECKED;
 
-/* Appends. Writes of aligned pages at an aligned position go around the page cache where possible.
- */
+/* Appends. Large files go around the page cache where the file system allows it; pages of at least
+ * 1 MiB at an aligned address and position without a copy. */
 enum accel_err accel_out_write(struct accel_out *o, const void *buf, uint64_t size) ACCEL_CHECKED;
 
-/* Appends `size` bytes of `f` from `offset` on; large runs are copied inside the kernel. Errors of
- * both sides as in accel_file_read() and accel_out_write(). */
+/* Appends `size` bytes of `f` from `offset` on. Errors of both sides as in accel_file_read() and
+ * accel_out_write(). */
 enum accel_err accel_out_copy(struct accel_out *o, struct accel_file *f, uint64_t offset,
                               uint64_t size) ACCEL_CHECKED;
 

@@ -111,7 +111,7 @@ END_TEST
 /* Pieces of every size class: gathered, straight, and around the cache. */
 START_TEST(written_bytes_come_back)
 {
-    size_t size = (size_t)5 << 20;
+    size_t size = (size_t)9 << 20;
     unsigned char *all = accel_alloc_pages(size), *got = accel_alloc_pages(size);
     for (size_t i = 0; i < size; i++)
         all[i] = byte_at(i);
@@ -233,11 +233,11 @@ END_TEST
 
 START_TEST(file_size_limit_is_an_error_and_no_signal)
 {
-    static char zeros[600000];
+    static char zeros[5000000];
     struct rlimit old, small;
     getrlimit(RLIMIT_FSIZE, &old);
     small = old;
-    small.rlim_cur = 500000;
+    small.rlim_cur = 4000000;
     struct accel_out *o;
     put(in_dir("src"), zeros, sizeof zeros);
     struct accel_file *src;
