@@ -1,0 +1,201 @@
+/* Finds the command by the program's name or the first argument, runs it, and shows what came out.
+ * Commands return text and codes; standard output, standard error and the exit status are written
+ * here and nowhere else (progress lines apart), so that every command fails alike: one line,
+ * nothing on standard output before success, the status from the code. */
+#include "base/json.h"
+#include "tools/escape.h"
+#include "tools/tools.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static const struct accel_command *const commands[] = {
+    NULL,
+};
+
+static int status_of(enum accel_err err)
+{
+    switch (err) {
+    case ACCEL_OK:
+        return 0;
+    case ACCEL_EARG:
+        return 1;
+    case ACCEL_EMODEL:
+    case ACCEL_ESHAPE:
+    case ACCEL_ENOSUP:
+        return 2;
+    case ACCEL_ETARGET:
+        return 3;
+    case ACCEL_EDEVICE:
+        return 4;
+    case ACCEL_ENOMEM:
+    case ACCEL_EIO:
+        break;
+    }
+    return 5;
+}
+
+static void put(FILE *f, const struct accel_str *s)
+{
+    fputs(s->failed ? "out of memory\n" : accel_str_get(s), f);
+}
+
+/* On a terminal a config's error is followed by the line it is about and a caret below the column.
+ * The library's text starts with FILE:LINE:COL. */
+static void show_source(const struct accel_config_file *f, const char *text)
+{
+    size_t n = f ? strlen(f->name) : 0;
+    int line, col;
+    if (!f || strncmp(text, f->name, n) || sscanf(text + n, ":%d:%d:", &line, &col) != 2)
+        return;
+    const char *at = f->text, *end = f->text + f->len;
+    for (int i = 1; i < line && at < end; i++) {
+        const char *nl = memchr(at, '\n', (size_t)(end - at));
+        at = nl ? nl + 1 : end;
+    }
+    const char *nl = memchr(at, '\n', (size_t)(end - at));
+    size_t len = (size_t)((nl ? nl : end) - at), before = (size_t)(col > 1 ? col - 1 : 0);
+    if (!line || !col || before > len || len > 500)
+        return;
+    char copy[512];
+    memcpy(copy, at, len);
+    copy[len] = '\0';
+    for (char *p = copy; *p; p++)
+        if (*p == '\t')
+            *p = ' ';
+    struct accel_str s = {0};
+    accel_str_add(&s, "    ");
+    accel_escape_terminal(&s, copy);
+    accel_str_addf(&s, "\n%*s^\n", (int)(4 + accel_text_columns(copy, before)), "");
+    put(stderr, &s);
+    accel_str_clear(&s);
+}
+
+static int fail(const char *name, const struct accel_job *job, enum accel_err err)
+{
+    struct accel_str line = {0};
+    accel_str_addf(&line, "accel%s%s: ", *name ? "-" : "", name);
+    accel_escape_terminal(&line, accel_errmsg());
+    accel_str_add(&line, "\n");
+    put(stderr, &line);
+    accel_str_clear(&line);
+    if (isatty(STDERR_FILENO))
+        show_source(job->config, accel_errmsg());
+    if (job->opt.json) {
+        struct accel_json j = {0};
+        accel_json_object(&j, NULL);
+        accel_json_text(&j, "command", name);
+        accel_json_object(&j, "error");
+        accel_json_int(&j, "status", status_of(err));
+        accel_json_text(&j, "text", accel_errmsg());
+        accel_json_end(&j, '}');
+        accel_json_end(&j, '}');
+        accel_str_add(&j.out, "\n");
+        if (!j.out.failed)
+            put(stdout, &j.out);
+        accel_json_clear(&j);
+        fflush(stdout);
+    }
+    return status_of(err);
+}
+
+static void warn_all(const struct accel_job *job)
+{
+    for (size_t i = 0; !job->opt.quiet && i < job->log.n; i++) {
+        struct accel_str line = {0};
+        accel_str_addf(&line, "accel-%s: warning: ", job->command->name);
+        accel_escape_terminal(&line, job->log.text[i]);
+        accel_str_add(&line, "\n");
+        put(stderr, &line);
+        accel_str_clear(&line);
+    }
+}
+
+static enum accel_err print(const struct accel_str *s)
+{
+    if (s->failed)
+        return accel_fail_nomem();
+    errno = 0;
+    if (fwrite(accel_str_get(s), 1, s->len, stdout) != s->len || fflush(stdout))
+        return accel_fail(ACCEL_EIO, "standard output: %s", strerror(errno ? errno : EIO));
+    return ACCEL_OK;
+}
+
+static void add_version(struct accel_str *out)
+{
+    accel_str_add(out, "accel " ACCEL_VERSION "\n"
+                       "built in: protobuf-c " ACCEL_PROTOBUFC_VERSION
+                       ", libfyaml " ACCEL_FYAML_VERSION "\n"
+                       "not built in: oneDNN, CUDA, cuDNN, cuSPARSE, NCCL, MPI\n");
+}
+
+static enum accel_err run(struct accel_job *job, int argc, char **argv)
+{
+    const struct accel_command *c = job->command;
+    ACCEL_TRY(accel_options_parse(job, argc, argv));
+    struct winsize w;
+    bool tty = isatty(STDOUT_FILENO);
+    if (tty)
+        job->width = !ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) && w.ws_col >= 40 ? w.ws_col : 80;
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    job->color =
+        tty && !job->opt.no_color && !(no_color && *no_color) && (!term || strcmp(term, "dumb"));
+    if (job->opt.help)
+        accel_options_help(&job->out, c);
+    else if (job->opt.version)
+        add_version(&job->out);
+    else
+        ACCEL_TRY(c->run(job));
+    warn_all(job);
+    bool wanted = !job->opt.quiet || job->opt.json || job->opt.help || job->opt.version;
+    return wanted ? print(&job->out) : ACCEL_OK;
+}
+
+/* accel without a command. */
+static enum accel_err run_bare(struct accel_job *job, const char *word)
+{
+    if (word && !strcmp(word, "--version")) {
+        add_version(&job->out);
+    } else if (word && (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help"))) {
+        accel_str_add(&job->out, "Usage: accel COMMAND ...   (or accel-COMMAND ...)\n\n");
+        for (size_t i = 0; commands[i]; i++)
+            accel_str_addf(&job->out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+        accel_str_add(&job->out, "\naccel COMMAND --help tells more.\n");
+    } else if (!word) {
+        return accel_fail(ACCEL_EARG, "a command is missing, see accel --help");
+    } else {
+        struct accel_near near = accel_near_begin(word);
+        for (size_t i = 0; commands[i]; i++)
+            accel_near_try(&near, commands[i]->name);
+        return near.best
+                   ? accel_fail(ACCEL_EARG, "unknown command '%.100s', did you mean '%s'?", word,
+                                near.best)
+                   : accel_fail(ACCEL_EARG, "unknown command '%.100s', see accel --help", word);
+    }
+    return print(&job->out);
+}
+
+int main(int argc, char **argv)
+{
+    const char *slash = argc ? strrchr(argv[0], '/') : NULL;
+    const char *program = slash ? slash + 1 : argc ? argv[0] : "accel";
+    bool linked = !strncmp(program, "accel-", 6);
+    const char *word = linked ? program + 6 : argc > 1 ? argv[1] : NULL;
+    int skip = linked || argc < 2 ? 1 : 2;
+
+    struct accel_job job = {0};
+    for (size_t i = 0; word && commands[i]; i++)
+        if (!strcmp(word, commands[i]->name))
+            job.command = commands[i];
+    enum accel_err err = job.command ? run(&job, argc - skip, argv + skip) : run_bare(&job, word);
+    int status = err ? fail(job.command ? job.command->name : "", &job, err) : 0;
+
+    accel_str_clear(&job.out);
+    accel_log_clear(&job.log);
+    accel_options_clear(&job.opt);
+    return status;
+}
