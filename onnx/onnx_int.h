@@ -24,6 +24,14 @@ enum accel_part_kind {
     ACCEL_PART_PAYLOAD /* one raw_data or packed/unpacked typed-data field of a tensor */
 };
 
+/* How a PAYLOAD is made from its tensor. */
+enum accel_part_form {
+    ACCEL_FORM_STORED,  /* the stored elements */
+    ACCEL_FORM_VARINT,  /* one varint per element (int32_data, int64_data, uint64_data) */
+    ACCEL_FORM_NONZERO, /* the elements that are not zero */
+    ACCEL_FORM_INDEX    /* their indices, int64 */
+};
+
 /* A field of the file: tag and length at [start, body), content at [body, end). The model: start =
  * body = 0. */
 struct accel_part {
@@ -31,7 +39,7 @@ struct accel_part {
     int field; /* number in the parent message */
     uint64_t start, body, end;
     struct accel_part *parent, *child, *last, *next; /* children by ascending offset */
-    bool in_file;                                    /* false: added; start..end mean nothing */
+    bool in_file; /* false: added; start = body = end is where in the file it is inserted */
 
     /* Changes, made by the writer's preparation. */
     bool removed;
@@ -44,7 +52,9 @@ struct accel_part {
     struct accel_value *value; /* VALUE: of inputs, outputs, value_info */
     struct accel_node *node;
     struct accel_graph *graph;
-    uint64_t new_size; /* content size after changes; the writer's own */
+    enum accel_part_form form; /* the writer's own, like the next two */
+    bool dirty;                /* it or something in it changes */
+    uint64_t new_size;         /* content size after changes */
 };
 
 /* model->origin. */
