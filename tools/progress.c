@@ -1,0 +1,50 @@
+#include "tools/progress.h"
+
+#include "tools/table.h"
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SECOND INT64_C(1000000000)
+
+static int64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * SECOND + t.tv_nsec;
+}
+
+void accel_progress_begin(struct accel_progress *p, const char *program, const char *what,
+                          bool quiet)
+{
+    *p = (struct accel_progress){.program = program, .what = what, .quiet = quiet};
+    p->terminal = isatty(STDERR_FILENO);
+    p->begin_ns = p->last_ns = now();
+}
+
+void accel_progress_step(void *ctx, uint64_t done, uint64_t total)
+{
+    struct accel_progress *p = ctx;
+    int64_t t = p->quiet ? 0 : now();
+    if (p->quiet || !total || t - p->begin_ns < SECOND / 2 ||
+        t - p->last_ns < (p->terminal ? SECOND / 10 : 5 * SECOND))
+        return;
+    p->last_ns = t;
+    double seconds = (double)(t - p->begin_ns) / 1e9, rate = (double)done / seconds;
+    double left = rate > 0 ? (double)(total > done ? total - done : 0) / rate : 0;
+    char a[32], b[32], c[32];
+    fprintf(stderr, "%s%s: %s %s of %s (%.0f %%), %s/s, %.0f s left%s", p->terminal ? "\r" : "",
+            p->program, p->what, accel_text_size(a, done), accel_text_size(b, total),
+            100.0 * (double)done / (double)total, accel_text_size(c, (uint64_t)rate), left,
+            p->terminal ? "\033[K" : "\n");
+    fflush(stderr);
+    p->drawn = p->terminal;
+}
+
+void accel_progress_end(struct accel_progress *p)
+{
+    if (p->drawn)
+        fputs("\r\033[K", stderr);
+    p->drawn = false;
+}

@@ -1,0 +1,25 @@
+/* progress.h - how far a long job is, on standard error. */
+#ifndef ACCEL_TOOLS_PROGRESS_H
+#define ACCEL_TOOLS_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* On a terminal one line that is redrawn (not before half a second has passed); elsewhere a plain
+ * line every five seconds. Nothing when quiet. */
+struct accel_progress {
+    const char *program, *what; /* "accel-prune", "writing" */
+    bool quiet, terminal, drawn;
+    int64_t begin_ns, last_ns;
+};
+
+void accel_progress_begin(struct accel_progress *p, const char *program, const char *what,
+                          bool quiet);
+
+/* Fits accel_onnx_write_options.progress; ctx: the progress. Bytes. */
+void accel_progress_step(void *ctx, uint64_t done, uint64_t total);
+
+/* Removes the redrawn line. */
+void accel_progress_end(struct accel_progress *p);
+
+#endif
