@@ -56,7 +56,7 @@ forbid "$library tools" "$(call 'malloc|calloc|realloc|reallocarray|aligned_allo
     'heap outside base/alloc.h' base/alloc.c
 forbid "$library" "$(call 'v?printf|v?fprintf|v?dprintf|puts|fputs|putchar|putc|fputc|perror|exit|_exit|_Exit|quick_exit|abort')" \
     'the library never prints, exits or aborts'
-forbid "$rooms" "$(call 'strcat|sprintf|vsprintf|gets|strtok')" 'unbounded or stateful string function'
+forbid "$library tools" "$(call 'strcat|sprintf|vsprintf|gets|strtok')" 'unbounded or stateful string function'
 files $rooms | xargs grep -nE 'TODO|FIXME|(^|[^X])XXX([^X]|$)|#if 0' /dev/null | sed 's/^\([^:]*:[0-9]*\):.*/\1: leftover/' >>"$work/bad"
 for f in tests/test_*.c; do
     [ ! -e "$f" ] || grep -q 'ck_' "$work/bare/$f" || bad "$f: asserts nothing"

@@ -43,6 +43,9 @@ struct accel_options {
     bool allow_linked_data, external_data, no_external_data, sparse_initializers;
     /* inspect */
     const char *sort, *format;
+    /* new */
+    bool no_bias;
+    int64_t features; /* 0: not given */
     /* what is no option */
     struct accel_text_list arg;
 };
