@@ -116,11 +116,12 @@ struct accel_graph {
     struct accel_value **input, **output;
     size_t n_input, n_output;
     struct accel_node **node; /* in topological order, proven by the reader */
-    size_t n_node;
+    size_t n_node, node_cap;
     struct accel_value **value; /* all values that this graph defines */
     size_t n_value, value_cap;
-    struct accel_map by_name; /* own values only */
-    int opset;                /* of domain "" in force for its nodes */
+    struct accel_map by_name;              /* own values only */
+    const struct accel_function *function; /* whose body this is, or NULL */
+    int opset;                             /* of domain "" in force for its nodes */
     void *origin;
 };
 
@@ -156,6 +157,8 @@ struct accel_model {
     struct accel_tensor **tensor; /* every stored constant once: initializers and Constant nodes of
                                      all graphs and functions */
     size_t n_tensor, tensor_cap;
+    struct accel_graph **all_graph; /* main graph, subgraphs and function bodies */
+    size_t n_all_graph, all_graph_cap;
     struct accel_log log; /* warnings about the file */
     uint64_t size;        /* bytes of the file and its data files */
     void *origin;         /* onnx/'s; freed through free_origin */
