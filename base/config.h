@@ -21,9 +21,10 @@ enum accel_config_kind {
 
 struct accel_config {
     enum accel_config_kind kind;
-    int line, col;   /* 1-based, of the value's first character; 0 for values set by --set */
-    const char *key; /* in a map, else NULL */
-    int key_line, key_col;
+    int line, col;         /* 1-based, of the value's first character; 0 for values set by --set */
+    const char *set;       /* the dotted path when --set made or replaced it, else NULL */
+    const char *key;       /* in a map, else NULL */
+    int key_line, key_col; /* 0 when --set made it */
     bool boolean;
     int64_t integer;
     double number;              /* INT and FLOAT */
@@ -41,6 +42,7 @@ struct accel_config_file {
     size_t len;
     struct accel_arena arena;
     struct accel_config *root;
+    size_t n_items; /* in the tree; capped */
 };
 
 /* Reads a file ("-": standard input; text that starts with { or [ : itself). Limits: 4 MiB, depth
@@ -57,7 +59,8 @@ enum accel_err accel_config_set(struct accel_config_file *f, const char *assignm
 /* The child of this key, or NULL. */
 const struct accel_config *accel_config_find(const struct accel_config *map, const char *key);
 
-/* EARG with "FILE:LINE:COL: " in front (position of the value, or of its key when at_key). */
+/* EARG with "FILE:LINE:COL: " in front (position of the value, or of its key when at_key), or
+ * "--set PATH: " for what --set made. */
 enum accel_err accel_config_fail(const struct accel_config *at, bool at_key, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
