@@ -1,3 +1,5 @@
+/* malloc behind one door. The countdown is atomic so that counting stays right under threads; tests
+ * that fail allocations run on one. */
 #include "base/alloc.h"
 
 #include <stdatomic.h>

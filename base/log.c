@@ -1,10 +1,12 @@
+/* A map from text to entry tells whether a warning is there already, so that a file with a million
+ * faults costs no more than linear time. */
 #include "base/log.h"
 
-#include "base/alloc.h"
-#include "base/str.h"
-
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/alloc.h"
 
 void accel_warn(struct accel_log *log, const char *fmt, ...)
 {
@@ -15,15 +17,15 @@ void accel_warn(struct accel_log *log, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
-    for (size_t i = 0; i < log->n; i++)
-        if (strcmp(log->text[i], line) == 0)
-            return;
+    if (accel_map_find(&log->seen, line))
+        return;
     char *copy = accel_calloc(strlen(line) + 1, 1);
-    if (!copy || !ACCEL_GROW(log->text, log->cap, log->n + 1)) {
+    if (!copy || !ACCEL_GROW(log->text, log->cap, log->n + 1) ||
+        !accel_map_put(&log->seen, strcpy(copy, line), copy)) {
         accel_free(copy);
         return;
     }
-    log->text[log->n++] = strcpy(copy, line);
+    log->text[log->n++] = copy;
 }
 
 void accel_log_clear(struct accel_log *log)
@@ -31,5 +33,6 @@ void accel_log_clear(struct accel_log *log)
     for (size_t i = 0; i < log->n; i++)
         accel_free(log->text[i]);
     accel_free(log->text);
+    accel_map_clear(&log->seen);
     *log = (struct accel_log){0};
 }

@@ -4,10 +4,13 @@
 
 #include <stddef.h>
 
+#include "base/map.h"
+
 /* Warnings in the order they came, each once. Zero-initialise. The library never prints them. */
 struct accel_log {
     char **text;
     size_t n, cap;
+    struct accel_map seen;
 };
 
 /* Adds a warning unless an equal one is there. When memory is short the warning is dropped: it

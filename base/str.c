@@ -1,3 +1,5 @@
+/* Text grows by doubling. The edit distance keeps three rows of the usual table, which is what
+ * transpositions need. */
 #include "base/str.h"
 
 #include "base/alloc.h"
