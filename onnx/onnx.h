@@ -23,6 +23,11 @@ enum accel_err accel_onnx_read(struct accel_model **out, const char *path,
 
 enum accel_external { ACCEL_EXTERNAL_AUTO, ACCEL_EXTERNAL_YES, ACCEL_EXTERNAL_NO };
 
+/* What was written, or would be. */
+struct accel_onnx_written {
+    uint64_t size; /* model and data file */
+};
+
 struct accel_onnx_write_options {
     enum accel_external external;
     bool sparse_initializers; /* weights with >= 80 % zeros as sparse_initializer */
@@ -32,11 +37,11 @@ struct accel_onnx_write_options {
     /* Called after each tensor with its bytes, for progress; may be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *ctx;
-};
-
-/* What was written, or would be. */
-struct accel_onnx_written {
-    uint64_t size; /* model and data file */
+    /* Called when the new files are complete and checked but not yet renamed into place; an error
+     * stops there and leaves the old files (so that a report that cannot be written fails the whole
+     * run). Not called by a dry write. May be NULL. */
+    enum accel_err (*ready)(void *ready_ctx, const struct accel_onnx_written *w);
+    void *ready_ctx;
 };
 
 /* Writes the model as it is now (edits applied) to PATH by temporary file, fsync, self-check,

@@ -100,6 +100,16 @@ void accel_options_clear(struct accel_options *opt);
 /* The text of --help, at most 80 columns wide. */
 void accel_options_help(struct accel_str *out, const struct accel_command *c);
 
+/* Reads job->opt.config with --set applied into job->config. EARG when no --config was given. */
+enum accel_err accel_job_config(struct accel_job *job) ACCEL_CHECKED;
+
+/* Applies --dim and --input-shape to a model that was read, before inference. */
+struct accel_model;
+enum accel_err accel_job_bind(struct accel_job *job, struct accel_model *m) ACCEL_CHECKED;
+
+/* Copies a model's warnings to the job's. */
+void accel_job_warn(struct accel_job *job, const struct accel_log *log);
+
 /* A whole number within min..max. EARG names `what` and the text. */
 enum accel_err accel_number_read(int64_t *out, const char *text, int64_t min, int64_t max,
                                  const char *what) ACCEL_CHECKED;

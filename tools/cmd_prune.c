@@ -1,0 +1,197 @@
+/* accel-prune: read, infer, select, write, report.
+ *
+ * The report is made when the new model is complete but not yet in place (the writer's `ready`), so
+ * that a report that cannot be written leaves everything as it was. */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "graph/infer.h"
+#include "onnx/onnx.h"
+#include "prune/prune.h"
+#include "tools/progress.h"
+#include "tools/report.h"
+#include "tools/tools.h"
+
+#include <string.h>
+
+#define AT(field) offsetof(struct accel_options, field)
+
+static const struct accel_option options[] = {
+    {"pruner", 0, ACCEL_OPTION_TEXT, AT(pruner), "NAME",
+     "level (default) or nm; overrides the config's", 0, 0},
+    {"external-data", 0, ACCEL_OPTION_FLAG, AT(external_data), NULL,
+     "weights into OUT.data (default when the input did so or above 2 GiB)", 0, 0},
+    {"no-external-data", 0, ACCEL_OPTION_FLAG, AT(no_external_data), NULL,
+     "weights into the model file", 0, 0},
+    {"sparse-initializers", 0, ACCEL_OPTION_FLAG, AT(sparse_initializers), NULL,
+     "store weights that are at least 80 % zeros in sparse form (smaller file; runtimes expand it)",
+     0, 0},
+    {"allow-linked-data", 0, ACCEL_OPTION_FLAG, AT(allow_linked_data), NULL,
+     "follow the symbolic links of model caches to external data", 0, 0},
+    {0},
+};
+static const char *const later[] = {
+    "groups",  "the pruners of whole channels", "sensitivity", "a way to run the model",
+    "latency", "a way to run the model",        "check",       "a way to run the model",
+    "data",    "a way to run the model",        NULL};
+
+/* What one run holds. */
+struct prune {
+    struct accel_job *job;
+    const char *input;
+    char *output; /* owned */
+    struct accel_model *model;
+    struct accel_prune_config *config;
+    struct accel_prune_plan *plan;
+    int64_t macs;
+    struct accel_out *report; /* the HTML file, not yet in place */
+    struct accel_progress progress;
+};
+
+/* "dir/net.v2.onnx" → "dir/net.v2.pruned.onnx" */
+static enum accel_err output_name(char **out, const char *input, const char *given)
+{
+    static const char tail[] = ".pruned.onnx";
+    size_t len = strlen(given ? given : input);
+    *out = accel_calloc(len + sizeof tail, 1);
+    if (!*out)
+        return accel_fail_nomem();
+    strcpy(*out, given ? given : input);
+    if (given)
+        return ACCEL_OK;
+    if (len > 5 && !strcmp(*out + len - 5, ".onnx"))
+        len -= 5;
+    strcpy(*out + len, tail);
+    return ACCEL_OK;
+}
+
+static enum accel_err make_report(struct prune *p, uint64_t size)
+{
+    struct accel_job *job = p->job;
+    ACCEL_TRY(accel_prune_finish(p->plan, p->model));
+    accel_job_warn(job, &p->model->log);
+    const struct accel_report r = {
+        .input = p->input,
+        .output = job->opt.dry_run ? NULL : p->output,
+        .size_before = p->model->size,
+        .size_after = size,
+        .macs_before = p->macs,
+        .macs_after = p->macs, /* zeros change no shape */
+        .pruner = p->config->pruner,
+        .config_name = job->config->name,
+        .config_text = job->config->text,
+        .row = p->plan->row,
+        .n_row = p->plan->n_row,
+        .totals = p->plan->totals,
+        .log = &job->log,
+    };
+    if (job->opt.json) {
+        struct accel_json j = {.out = job->out};
+        accel_report_json(&j, &r);
+        job->out = j.out;
+    } else {
+        accel_report_table(&job->out, &r, job->width, job->color);
+    }
+    if (job->out.failed)
+        return accel_fail_nomem();
+    if (!p->report)
+        return ACCEL_OK;
+    struct accel_str html = {0};
+    accel_report_html(&html, &r);
+    enum accel_err err = html.failed ? accel_fail_nomem()
+                                     : accel_out_write(p->report, accel_str_get(&html), html.len);
+    accel_str_clear(&html);
+    return err ? err : accel_out_finish(p->report);
+}
+
+static enum accel_err ready(void *ctx, const struct accel_onnx_written *w)
+{
+    return make_report(ctx, w->size);
+}
+
+static enum accel_err write_model(struct prune *p)
+{
+    const struct accel_options *opt = &p->job->opt;
+    const struct accel_property meta[] = {{"accel.version", ACCEL_VERSION},
+                                          {"accel.config", p->job->config->text}};
+    const struct accel_onnx_write_options how = {
+        .external = opt->external_data      ? ACCEL_EXTERNAL_YES
+                    : opt->no_external_data ? ACCEL_EXTERNAL_NO
+                                            : ACCEL_EXTERNAL_AUTO,
+        .sparse_initializers = opt->sparse_initializers,
+        .meta = meta,
+        .n_meta = 2,
+        .progress = accel_progress_step,
+        .ctx = &p->progress,
+        .ready = ready,
+        .ready_ctx = p,
+    };
+    struct accel_onnx_written written;
+    if (opt->report)
+        ACCEL_TRY(accel_out_open(&p->report, opt->report));
+    accel_progress_begin(&p->progress, "accel-prune", opt->dry_run ? "trying" : "writing",
+                         opt->quiet);
+    enum accel_err err = opt->dry_run ? accel_onnx_dry_write(&written, p->model, p->output, &how)
+                                      : accel_onnx_write(&written, p->model, p->output, &how);
+    accel_progress_end(&p->progress);
+    if (!err && opt->dry_run)
+        err = make_report(p, written.size);
+    if (!err && p->report)
+        err = accel_out_commit(p->report);
+    return err;
+}
+
+/* Errors of the model file get its name in front; those of the config and of the system name their
+ * own files. */
+static enum accel_err of_model(struct prune *p, enum accel_err err)
+{
+    return err == ACCEL_EMODEL || err == ACCEL_ESHAPE || err == ACCEL_ENOSUP
+               ? accel_fail_in(err, "%.1000s", p->input)
+               : err;
+}
+
+static enum accel_err prune(struct prune *p)
+{
+    struct accel_job *job = p->job;
+    const struct accel_onnx_read_options how = {.allow_linked_data = job->opt.allow_linked_data};
+    ACCEL_TRY(accel_job_config(job));
+    ACCEL_TRY(accel_prune_config_parse(&p->config, job->config, job->opt.pruner));
+    ACCEL_TRY(output_name(&p->output, p->input, job->opt.output));
+    ACCEL_TRY(of_model(p, accel_onnx_read(&p->model, p->input, &how)));
+    ACCEL_TRY(accel_job_bind(job, p->model));
+    ACCEL_TRY(of_model(p, accel_model_infer(p->model)));
+    ACCEL_TRY(of_model(p, accel_model_macs(&p->macs, p->model)));
+    ACCEL_TRY(of_model(p, accel_prune_build(&p->plan, p->model, p->config, &p->model->log)));
+    ACCEL_TRY(of_model(p, write_model(p)));
+    if (!job->opt.json)
+        accel_str_addf(&job->out, "%s%s%s\n",
+                       job->opt.dry_run ? "Dry run: nothing was written" : "",
+                       job->opt.dry_run ? "" : "Written: ", job->opt.dry_run ? "" : p->output);
+    return ACCEL_OK;
+}
+
+static enum accel_err run(struct accel_job *job)
+{
+    if (job->opt.external_data && job->opt.no_external_data)
+        return accel_fail(ACCEL_EARG,
+                          "--external-data and --no-external-data contradict each other");
+    struct prune p = {.job = job, .input = job->opt.arg.at[0]};
+    enum accel_err err = prune(&p);
+    accel_out_close(p.report);
+    accel_prune_plan_free(p.plan);
+    accel_model_free(p.model);
+    accel_prune_config_free(p.config);
+    accel_free(p.output);
+    return err;
+}
+
+const struct accel_command accel_command_prune = {
+    .name = "prune",
+    .usage = "MODEL --config FILE [-o OUT] [options]",
+    .summary = "Selects weights of an ONNX model by a config, prunes them and writes the model. "
+               "Without -o the result is MODEL's stem + .pruned.onnx.",
+    .options = options,
+    .later = later,
+    .min_args = 1,
+    .max_args = 1,
+    .run = run,
+};

@@ -1,0 +1,48 @@
+/* report.h - what a pruning run has to say, in its three forms. */
+#ifndef ACCEL_TOOLS_REPORT_H
+#define ACCEL_TOOLS_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "prune/prune.h"
+
+/* Everything borrowed. */
+struct accel_report {
+    const char *input, *output; /* paths; output NULL: dry run */
+    uint64_t size_before, size_after;
+    int64_t macs_before, macs_after; /* -1: unknown */
+    const char *pruner;
+    const char *config_name, *config_text;
+    const struct accel_prune_row *row;
+    int n_row;
+    struct accel_prune_totals totals;
+    const struct accel_log *log; /* warnings */
+};
+
+/* The object of accel-prune --json (cli.md). */
+void accel_report_json(struct accel_json *j, const struct accel_report *r);
+
+/* The table for people. */
+void accel_report_table(struct accel_str *out, const struct accel_report *r, int width, bool color);
+
+/* One self-contained HTML file: no script, nothing loaded; light, dark, printable. */
+void accel_report_html(struct accel_str *out, const struct accel_report *r);
+
+/* Part of the HTML report: |w| before and after as inline SVG. `id` numbers the chart. Nothing for
+ * a weight without elements. */
+void accel_chart_histogram(struct accel_str *out, const struct accel_prune_row *row);
+
+/* Part of the HTML report: a bar of two parts, nonzero and zero. */
+void accel_chart_share(struct accel_str *out, double nonzero_share);
+
+/* "conv1.weight" and "/conv1/Conv" or "-": how a row is named. */
+const char *accel_report_node(const struct accel_prune_row *row);
+
+/* "64x32x3x3" into buf. */
+const char *accel_report_shape(char *buf, size_t size, const struct accel_tensor *t);
+
+#endif
