@@ -5,7 +5,8 @@
  *   2. data file: the tensors that go there stream through their edits into a temporary file
  *   3. model: sizes from the leaves to the root, then one pass that copies and replaces
  *   4. check: the temporary file is scanned as any input would be
- *   5. commit: data file, then model, then old data files go
+ *   5. ready: the caller may still say no
+ *   6. commit: data file, then model, then old data files go
  *
  * A dry run does the same with nowhere to write to. */
 #include "onnx/write_int.h"
@@ -118,12 +119,15 @@ static enum accel_err check_temp(struct accel_write *w, uint64_t size)
     return err;
 }
 
-static enum accel_err write_files(struct accel_write *w, uint64_t size)
+static enum accel_err write_files(struct accel_write *w, uint64_t size,
+                                  const struct accel_onnx_written *written)
 {
     ACCEL_TRY(accel_out_open(&w->out, w->path));
     ACCEL_TRY(accel_tree_emit(w));
     ACCEL_TRY(accel_out_finish(w->out));
     ACCEL_TRY(check_temp(w, size));
+    if (w->opt->ready)
+        ACCEL_TRY(w->opt->ready(w->opt->ready_ctx, written));
     ACCEL_TRY(accel_external_commit(w));
     enum accel_err err = accel_out_commit(w->out);
     if (err)
@@ -145,7 +149,7 @@ static enum accel_err run(struct accel_onnx_written *out, struct accel_write *w)
     }
     uint64_t size = accel_tree_measure(w);
     *out = (struct accel_onnx_written){.size = size + w->data_size};
-    return w->dry ? accel_tree_emit(w) : write_files(w, size);
+    return w->dry ? accel_tree_emit(w) : write_files(w, size, out);
 }
 
 static enum accel_err write_model(struct accel_onnx_written *out, struct accel_model *m,
