@@ -1,3 +1,4 @@
+/* How long something takes decides whether a line is worth showing: short jobs show none at all. */
 #include "tools/progress.h"
 
 #include "tools/table.h"
