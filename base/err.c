@@ -39,3 +39,25 @@ const char *accel_errmsg(void)
 {
     return text;
 }
+
+int accel_err_status(enum accel_err code)
+{
+    switch (code) {
+    case ACCEL_OK:
+        return 0;
+    case ACCEL_EARG:
+        return 1;
+    case ACCEL_EMODEL:
+    case ACCEL_ESHAPE:
+    case ACCEL_ENOSUP:
+        return 2;
+    case ACCEL_ETARGET:
+        return 3;
+    case ACCEL_EDEVICE:
+        return 4;
+    case ACCEL_ENOMEM:
+    case ACCEL_EIO:
+        break;
+    }
+    return 5;
+}

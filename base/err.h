@@ -31,6 +31,9 @@ enum accel_err accel_fail_nomem(void);
 /* Text of this thread's last failure; meaningful only right after a call returned non-zero. */
 const char *accel_errmsg(void);
 
+/* The exit status that tells of this code: 0 to 5, docs/errors.md. */
+int accel_err_status(enum accel_err code);
+
 /* Returns from the calling function when `expr` failed. */
 #define ACCEL_TRY(expr)                                                                            \
     do {                                                                                           \

@@ -17,28 +17,6 @@ static const struct accel_command *const commands[] = {
     NULL,
 };
 
-static int status_of(enum accel_err err)
-{
-    switch (err) {
-    case ACCEL_OK:
-        return 0;
-    case ACCEL_EARG:
-        return 1;
-    case ACCEL_EMODEL:
-    case ACCEL_ESHAPE:
-    case ACCEL_ENOSUP:
-        return 2;
-    case ACCEL_ETARGET:
-        return 3;
-    case ACCEL_EDEVICE:
-        return 4;
-    case ACCEL_ENOMEM:
-    case ACCEL_EIO:
-        break;
-    }
-    return 5;
-}
-
 static void put(FILE *f, const struct accel_str *s)
 {
     fputs(s->failed ? "out of memory\n" : accel_str_get(s), f);
@@ -90,7 +68,7 @@ static int fail(const char *name, const struct accel_job *job, enum accel_err er
         accel_json_object(&j, NULL);
         accel_json_text(&j, "command", name);
         accel_json_object(&j, "error");
-        accel_json_int(&j, "status", status_of(err));
+        accel_json_int(&j, "status", accel_err_status(err));
         accel_json_text(&j, "text", accel_errmsg());
         accel_json_end(&j, '}');
         accel_json_end(&j, '}');
@@ -100,7 +78,7 @@ static int fail(const char *name, const struct accel_job *job, enum accel_err er
         accel_json_clear(&j);
         fflush(stdout);
     }
-    return status_of(err);
+    return accel_err_status(err);
 }
 
 static void warn_all(const struct accel_job *job)
