@@ -19,12 +19,17 @@ struct accel_known {
     void *probe[ACCEL_N_PROBES]; /* [n] each, int64_t or float */
 };
 
-/* The value's contents, read from its constant when small; NULL when not known. Cheap when asked
- * again. */
+/* The value's contents, read from its constant when small; NULL when not known, and when reading
+ * fails. Cheap when asked again. */
 const struct accel_known *accel_known_get(struct accel_value *v);
 
-/* Element i as a dim: number, symbol, or unknown. Integers only. */
-struct accel_dim accel_known_dim(struct accel_value *v, const struct accel_known *k, int64_t i);
+/* Element i as a plain integer; false when it is no integer or depends on a symbol. */
+bool accel_known_constant(int64_t *out, const struct accel_known *k, int64_t i);
+
+/* Element i as a dim: number, symbol (made for what no symbol is equal to yet), or unknown.
+ * Integers only. */
+enum accel_err accel_known_dim(struct accel_dim *out, struct accel_value *v,
+                               const struct accel_known *k, int64_t i) ACCEL_CHECKED;
 
 /* All elements as plain integers in the arena: *out NULL when the value is not known or an element
  * is not a constant. */

@@ -12,8 +12,15 @@
 enum accel_err accel_model_infer(struct accel_model *m) ACCEL_CHECKED;
 
 /* The nodes of one graph; its inputs have been given shapes. For operators with bodies (If, Loop,
- * Scan). */
+ * Scan). Leaves the outputs unknown when bodies are inferred over and over (nested loops and calls
+ * of a hostile file). */
 enum accel_err accel_graph_infer(struct accel_graph *g) ACCEL_CHECKED;
+
+/* Gives a body's input the type, shape and contents of a value from outside; NULL: unknown. */
+enum accel_err accel_infer_bind(struct accel_value *inner, struct accel_value *outer) ACCEL_CHECKED;
+
+/* Multiply-adds of the nodes of a graph as it was inferred last; -1 when a shape is unknown. */
+int64_t accel_graph_macs(const struct accel_graph *g);
 
 /* Multiply-adds of a node, bodies and function calls included; -1 when a shape is unknown. */
 int64_t accel_node_macs(const struct accel_node *n);

@@ -41,8 +41,13 @@ struct accel_symbol {
 struct accel_symbols {
     struct accel_symbol *at;
     size_t n, cap;
+    size_t n_kept; /* the first ones came with the file and outlive an inference */
     struct accel_map by_name, by_rule;
-    struct accel_arena arena; /* names and keys */
+    struct accel_arena arena;    /* names */
+    struct accel_arena inferred; /* what one inference finds: keys, shapes, known contents */
+    uint64_t known_size;         /* bytes of known contents in it */
+    int64_t budget;              /* node visits left to this inference */
+    int depth;                   /* bodies and calls it is inside of */
 };
 
 static inline struct accel_dim accel_dim_of(int64_t n)
@@ -73,8 +78,15 @@ static inline bool accel_dim_differs(struct accel_dim a, struct accel_dim b)
 enum accel_err accel_dim_named(struct accel_dim *out, struct accel_symbols *s,
                                const char *name) ACCEL_CHECKED;
 
+/* The symbol with these trial values, made when there is none yet. */
+enum accel_err accel_dim_of_probes(struct accel_dim *out, struct accel_symbols *s,
+                                   const int64_t probe[ACCEL_N_PROBES]) ACCEL_CHECKED;
+
 /* A new symbol without a name. */
 enum accel_err accel_dim_fresh(struct accel_dim *out, struct accel_symbols *s) ACCEL_CHECKED;
+
+/* The number a symbol is bound to, if it is bound; else d. */
+struct accel_dim accel_dim_bound(struct accel_dim d, const struct accel_symbols *s);
 
 /* floor((mul*d + add) / div) + off, div > 0, as a number or as the derived symbol. ESHAPE when a
  * number comes out negative or overflows. The identity gives d back. A dim without a symbol gives
@@ -98,6 +110,9 @@ const char *accel_shape_text(const struct accel_shape *sh, const struct accel_sy
 /* The name to show for a dim: digits, the symbol's name, or "?". Into buf. */
 const char *accel_dim_text(struct accel_dim d, const struct accel_symbols *s, char *buf,
                            size_t size);
+
+/* Forgets what the last inference found: symbols made by it and everything in `inferred`. */
+enum accel_err accel_symbols_restart(struct accel_symbols *s) ACCEL_CHECKED;
 
 void accel_symbols_clear(struct accel_symbols *s);
 
