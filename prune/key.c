@@ -67,6 +67,29 @@ void accel_key_load(const struct accel_key *k, const void *elem, size_t at, uint
     }
 }
 
+void accel_key_magnitudes(const struct accel_key *k, const void *elem, size_t at, uint64_t first,
+                          size_t count, double *magnitude)
+{
+    struct accel_key wide = *k;
+    wide.wide = true;
+    uint64_t key[64];
+    if (k->dtype == ACCEL_F32) {
+        const loose32 *p = (const loose32 *)elem + at;
+        for (size_t i = 0; i < count; i++) {
+            uint32_t bits = p[i] & 0x7fffffff;
+            float f;
+            memcpy(&f, &bits, 4);
+            magnitude[i] = (double)f;
+        }
+        return;
+    }
+    for (size_t i = 0; i < count; i += 64) {
+        size_t n = count - i < 64 ? count - i : 64;
+        accel_key_load(&wide, elem, at + i, first + i, n, key);
+        memcpy(magnitude + i, key, n * sizeof *key);
+    }
+}
+
 double accel_key_value(const struct accel_key *k, uint64_t key)
 {
     if (k->wide) {
@@ -202,32 +225,34 @@ static bool has_avx2(void)
 
 enum { RUN = 1 << 16 }; /* elements per call of a body: its 32-bit counters cannot overflow */
 
-uint64_t accel_key_cut(const struct accel_key *k, void *elem, uint64_t first, uint64_t count,
-                       uint64_t limit)
+uint64_t accel_key_cut(const struct accel_key *k, void *elem, uint64_t at, uint64_t first,
+                       uint64_t count, uint64_t limit)
 {
     bool fast = has_avx2();
     uint64_t zeros = 0, most = (uint64_t)1 << k->bits;
     if (!k->scale && limit >= most) {
-        const struct accel_dtype_info *r = accel_dtype_find((int)k->dtype);
-        memset(elem, 0, count * (size_t)(r->bits / 8));
+        size_t width = (size_t)accel_dtype_find((int)k->dtype)->bits / 8;
+        memset((char *)elem + at * width, 0, count * width);
         return count;
     }
     for (uint64_t i = 0; i < count && (is_32(k) || is_16(k)); i += RUN) {
         size_t n = count - i < RUN ? (size_t)(count - i) : RUN;
         if (is_32(k))
-            zeros += (fast ? cut32_avx2 : cut32_plain)((loose32 *)elem + i, n, (uint32_t)limit);
+            zeros +=
+                (fast ? cut32_avx2 : cut32_plain)((loose32 *)elem + at + i, n, (uint32_t)limit);
         else
-            zeros += (fast ? cut16_avx2 : cut16_plain)((loose16 *)elem + i, n, (uint16_t)limit);
+            zeros +=
+                (fast ? cut16_avx2 : cut16_plain)((loose16 *)elem + at + i, n, (uint16_t)limit);
     }
     if (is_32(k) || is_16(k))
         return zeros;
     uint64_t key[ACCEL_KEY_BLOCK];
     for (uint64_t i = 0; i < count; i += ACCEL_KEY_BLOCK) {
         size_t n = count - i < ACCEL_KEY_BLOCK ? (size_t)(count - i) : ACCEL_KEY_BLOCK;
-        accel_key_load(k, elem, i, first + i, n, key);
+        accel_key_load(k, elem, at + i, first + i, n, key);
         for (size_t j = 0; j < n; j++) {
             if (key[j] < limit)
-                accel_key_clear(k, elem, i + j, first + i + j);
+                accel_key_clear(k, elem, at + i + j, first + i + j);
             zeros += key[j] < limit || !key[j];
         }
     }

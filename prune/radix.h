@@ -31,6 +31,10 @@ struct accel_key accel_key_of(enum accel_dtype dtype, bool wide);
 void accel_key_load(const struct accel_key *k, const void *elem, size_t at, uint64_t first,
                     size_t count, uint64_t *key);
 
+/* The magnitudes of the same elements. */
+void accel_key_magnitudes(const struct accel_key *k, const void *elem, size_t at, uint64_t first,
+                          size_t count, double *magnitude);
+
 /* The magnitude a key stands for. */
 double accel_key_value(const struct accel_key *k, uint64_t key);
 
@@ -44,9 +48,10 @@ uint64_t accel_key_infinity(const struct accel_key *k);
  */
 void accel_key_clear(const struct accel_key *k, void *elem, size_t at, uint64_t index);
 
-/* Zeroes the elements with key < limit among `count`, and returns how many are zero then. */
-uint64_t accel_key_cut(const struct accel_key *k, void *elem, uint64_t first, uint64_t count,
-                       uint64_t limit);
+/* Zeroes the elements with key < limit among the `count` from element `at` of `elem` on, which is
+ * element `first` of the tensor; returns how many of them are zero then. */
+uint64_t accel_key_cut(const struct accel_key *k, void *elem, uint64_t at, uint64_t first,
+                       uint64_t count, uint64_t limit);
 
 /* How many of `count` elements have a key < limit. */
 uint64_t accel_key_below(const struct accel_key *k, const void *elem, uint64_t first,

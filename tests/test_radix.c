@@ -44,7 +44,7 @@ static void fill(struct fixture *f, enum accel_dtype dtype, int kind, size_t n,
     f->width = (size_t)accel_dtype_find((int)dtype)->bits / 8;
     f->key = accel_key_of(dtype, false);
     for (size_t i = 0; i < n; i++) {
-        double v = value_of(kind, accel_rng_u64(rng));
+        double v = value_of(kind, accel_rng_next(rng));
         accel_dtype_from_f64(dtype, &v, 1, f->elem, i);
         accel_dtype_to_f64(dtype, f->elem, i, 1, &f->mag[i]);
         f->mag[i] = fabs(f->mag[i]);
@@ -81,7 +81,7 @@ static void check_cut(const struct fixture *f, const struct accel_cut *cut, size
 START_TEST(selection_equals_a_sort)
 {
     struct accel_rng rng;
-    accel_rng_init(&rng, 1);
+    rng = accel_rng_init(1);
     static struct fixture f;
     struct accel_spectrum s;
     ck_ok(accel_spectrum_init(&s));
@@ -115,7 +115,7 @@ END_TEST
 START_TEST(the_first_pass_finds_zeros_largest_and_count)
 {
     struct accel_rng rng;
-    accel_rng_init(&rng, 2);
+    rng = accel_rng_init(2);
     static struct fixture f;
     struct accel_spectrum s;
     ck_ok(accel_spectrum_init(&s));
@@ -139,7 +139,8 @@ START_TEST(the_first_pass_finds_zeros_largest_and_count)
                 folded += bin[b];
             ck_assert_uint_eq(s.zeros, zeros);
             ck_assert_uint_eq(sum, MOST);
-            ck_assert_uint_eq(folded, MOST - zeros);
+            if (isfinite(max))
+                ck_assert_uint_eq(folded, MOST - zeros);
             ck_assert_double_eq(accel_key_value(&f.key, s.max_key), max);
         }
     accel_spectrum_clear(&s);
@@ -149,7 +150,7 @@ END_TEST
 START_TEST(cutting_zeroes_what_is_below_and_counts_zeros)
 {
     struct accel_rng rng;
-    accel_rng_init(&rng, 3);
+    rng = accel_rng_init(3);
     static struct fixture f;
     static unsigned char copy[MOST * 8 + 1];
     for (int t = 0; t < 4; t++)
@@ -162,7 +163,7 @@ START_TEST(cutting_zeroes_what_is_below_and_counts_zeros)
                 for (size_t i = 0; i < f.n; i++)
                     below += f.mag[i] < v;
                 ck_assert_uint_eq(accel_key_below(&f.key, copy + 1, 0, f.n, limit), below);
-                uint64_t got = accel_key_cut(&f.key, copy + 1, 0, f.n, limit);
+                uint64_t got = accel_key_cut(&f.key, copy + 1, 0, 0, f.n, limit);
                 for (size_t i = 0; i < f.n; i++) {
                     double d;
                     accel_dtype_to_f64(types[t], copy + 1, i, 1, &d);
@@ -173,7 +174,7 @@ START_TEST(cutting_zeroes_what_is_below_and_counts_zeros)
                 }
                 ck_assert_uint_eq(wrong, 0);
                 ck_assert_uint_eq(got, zeros);
-                ck_assert_uint_eq(accel_key_cut(&f.key, copy + 1, 0, f.n, ACCEL_KEY_ALL), f.n);
+                ck_assert_uint_eq(accel_key_cut(&f.key, copy + 1, 0, 0, f.n, ACCEL_KEY_ALL), f.n);
             }
 }
 END_TEST
@@ -206,7 +207,7 @@ START_TEST(integers_rank_by_their_real_value)
         ck_assert_double_eq_tol(accel_key_value(&k, key[i]), want[i], 1e-12);
     int8_t copy[6];
     memcpy(copy, q, 6);
-    ck_assert_uint_eq(accel_key_cut(&k, copy, 0, 6, accel_key_at_least(&k, 1.3 - 1e-9)), 3);
+    ck_assert_uint_eq(accel_key_cut(&k, copy, 0, 0, 6, accel_key_at_least(&k, 1.3 - 1e-9)), 3);
     const int8_t left[6] = {10, -3, 5, -3, 127, -3};
     ck_assert_mem_eq(copy, left, 6);
 }

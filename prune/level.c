@@ -1,0 +1,68 @@
+/* Level pruning: single weights ranked by magnitude. Prepared, the edit is a comparison of each
+ * element's key with one number; equal keys are decided by index, so that any run of elements can
+ * be changed without having seen the others. */
+#include "prune/mask.h"
+
+#include <math.h>
+
+struct level {
+    struct accel_mask m;
+    struct accel_choice choice;
+};
+
+static enum accel_err level_prepare(struct accel_edit *e, const struct accel_tensor *t,
+                                    const void *whole, void *scratch, size_t scratch_size)
+{
+    struct level *l = (struct level *)e;
+    if (e->prepared)
+        return ACCEL_OK;
+    enum accel_err err = ACCEL_OK;
+    struct accel_source src = accel_mask_source(t, whole, scratch, scratch_size);
+    struct accel_spectrum s = {0};
+    bool select = l->choice.rule != ACCEL_RULE_CUT && !l->m.left;
+    if (!l->m.surveyed || select) {
+        ACCEL_TRY(accel_spectrum_init(&s));
+        ACCEL_GOTO(err, accel_mask_survey(&l->m, &s, &src));
+    }
+    if (!l->m.left) {
+        ACCEL_GOTO(err, accel_choice_make(&l->choice, &src, &l->m.key, &s));
+        l->m.row->threshold = l->choice.largest;
+    }
+    e->prepared = true;
+done:
+    accel_spectrum_clear(&s);
+    accel_buffer_clear(&src.room);
+    return err;
+}
+
+static enum accel_err level_apply(struct accel_edit *e, uint64_t first, uint64_t count, void *elem)
+{
+    struct level *l = (struct level *)e;
+    const struct accel_key *k = &l->m.key;
+    struct accel_cut cut = l->choice.cut;
+    if (l->m.left)
+        return accel_mask_note(&l->m, first, count, elem,
+                               accel_key_below(k, elem, first, count, 1));
+    uint64_t head = cut.tie_end <= first ? 0 : cut.tie_end - first; /* equal ones go, too */
+    if (head > count)
+        head = count;
+    uint64_t with = cut.key < ACCEL_KEY_ALL ? cut.key + 1 : cut.key;
+    uint64_t zeros = accel_key_cut(k, elem, 0, first, head, with) +
+                     accel_key_cut(k, elem, head, first + head, count - head, cut.key);
+    return accel_mask_note(&l->m, first, count, elem, zeros);
+}
+
+static void level_free(struct accel_edit *e)
+{
+    accel_mask_free((struct accel_mask *)e);
+}
+
+static const struct accel_edit_ops level_ops = {level_prepare, level_apply, level_free};
+
+enum accel_err accel_level_new(struct accel_mask **out, struct accel_choice **choice,
+                               struct accel_prune_row *row, struct accel_log *log)
+{
+    ACCEL_TRY(accel_mask_new(out, sizeof(struct level), &level_ops, row, log));
+    *choice = &((struct level *)*out)->choice;
+    return ACCEL_OK;
+}
