@@ -75,7 +75,7 @@ static void align_free(struct accel_edit *e)
 static const struct accel_edit_ops align_ops = {align_prepare, align_apply, align_free};
 
 enum accel_err accel_align_new(struct accel_mask **out, struct accel_prune_row *row,
-                               const struct accel_target *weight, struct accel_log *log)
+                               const struct accel_target *weight, int axis, struct accel_log *log)
 {
     const struct accel_tensor *w = weight->tensor;
     struct accel_mask *m;
@@ -83,9 +83,9 @@ enum accel_err accel_align_new(struct accel_mask **out, struct accel_prune_row *
     struct align *a = (struct align *)m;
     a->weight = weight;
     a->weight_key = accel_key_of(w->dtype, false);
-    a->n = (uint64_t)w->dim[weight->weight.out_axis];
+    a->n = (uint64_t)w->dim[axis];
     a->inner = 1;
-    for (int d = weight->weight.out_axis + 1; d < w->rank; d++)
+    for (int d = axis + 1; d < w->rank; d++)
         a->inner *= (uint64_t)w->dim[d];
     a->alive = accel_calloc((size_t)a->n, sizeof *a->alive);
     if (!a->alive) {

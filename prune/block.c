@@ -84,11 +84,17 @@ done:
     return err;
 }
 
-uint64_t accel_block_count(const struct accel_mask *m, uint64_t *elements_each)
+uint64_t accel_block_count(const struct accel_mask *m)
 {
-    const struct block *b = (const struct block *)m;
-    *elements_each = b->each;
-    return b->n;
+    return ((const struct block *)m)->n;
+}
+
+void accel_block_drop(struct accel_mask *m)
+{
+    struct block *b = (struct block *)m;
+    accel_free(b->score);
+    b->score = NULL;
+    m->edit.prepared = false;
 }
 
 void accel_block_member(struct accel_mask *m, struct accel_member *member)
@@ -148,11 +154,8 @@ static enum accel_err block_apply(struct accel_edit *e, uint64_t first, uint64_t
         }
         i += n;
     }
-    if (first + count == b->m.row->n) { /* a second pass would measure again */
-        accel_free(b->score);
-        b->score = NULL;
-        e->prepared = false;
-    }
+    if (first + count == b->m.row->n) /* a second pass measures again */
+        accel_block_drop(&b->m);
     return accel_mask_note(&b->m, first, count, elem,
                            accel_key_below(&b->m.key, elem, first, count, 1));
 }

@@ -85,27 +85,12 @@ static enum accel_err survey_sink(void *ctx, uint64_t first, uint64_t count, con
     return ACCEL_OK;
 }
 
-/* The largest finite magnitude, to the accuracy of the bins when something larger is there. */
-static double largest_finite(const struct accel_spectrum *s, const struct accel_key *k)
-{
-    uint64_t infinity = accel_key_infinity(k);
-    if (s->max_key < infinity)
-        return accel_key_value(k, s->max_key);
-    int shift = k->bits - ACCEL_SPECTRUM_BITS;
-    for (uint64_t b = infinity >> shift; b-- > 0;)
-        if (s->bin[b])
-            return accel_key_value(k, (b + 1) << shift) < INFINITY
-                       ? accel_key_value(k, (b + 1) << shift)
-                       : accel_key_value(k, b << shift);
-    return 0;
-}
-
 void accel_mask_surveyed(struct accel_mask *m, const struct accel_spectrum *s)
 {
     struct accel_prune_row *row = m->row;
     uint64_t infinity = accel_key_infinity(&m->key);
     row->zeros_before = s->zeros;
-    row->max_abs = largest_finite(s, &m->key);
+    row->max_abs = accel_spectrum_largest(s, &m->key);
     accel_spectrum_fold(s, &m->key, row->max_abs, row->before, ACCEL_HISTOGRAM_BINS);
     m->surveyed = true;
     if (s->max_key < infinity)

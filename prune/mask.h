@@ -97,8 +97,10 @@ enum accel_err accel_block_new(struct accel_mask **out, struct accel_choice **ch
                                struct accel_log *log) ACCEL_CHECKED;
 /* Reads the tensor and computes the blocks' metrics ahead of writing, as a ranking's source. */
 enum accel_err accel_block_measure(struct accel_mask *m, struct accel_source *src) ACCEL_CHECKED;
-uint64_t accel_block_count(const struct accel_mask *m, uint64_t *elements_each);
+uint64_t accel_block_count(const struct accel_mask *m);
 void accel_block_member(struct accel_mask *m, struct accel_member *member);
+/* Gives the metrics' memory back; writing computes them again. */
+void accel_block_drop(struct accel_mask *m);
 
 /* Ranks each index of dim `axis` by itself: choice's numbers are per channel. */
 enum accel_err accel_channel_new(struct accel_mask **out, struct accel_choice **choice,
@@ -109,9 +111,10 @@ enum accel_err accel_channel_new(struct accel_mask **out, struct accel_choice **
 enum accel_err accel_nm_new(struct accel_mask **out, struct accel_prune_row *row, int axis,
                             int64_t n, int64_t m, struct accel_log *log) ACCEL_CHECKED;
 
-/* Zeroes those entries of a bias whose output channel of `weight` is all zero as it is written. */
+/* Zeroes those entries of a bias whose output channel (index of `axis`) of `weight` is all zero as
+ * it is written. */
 enum accel_err accel_align_new(struct accel_mask **out, struct accel_prune_row *row,
-                               const struct accel_target *weight,
+                               const struct accel_target *weight, int axis,
                                struct accel_log *log) ACCEL_CHECKED;
 
 #endif

@@ -168,6 +168,20 @@ void accel_spectrum_fold(const struct accel_spectrum *s, const struct accel_key 
     }
 }
 
+double accel_spectrum_largest(const struct accel_spectrum *s, const struct accel_key *k)
+{
+    uint64_t infinity = accel_key_infinity(k);
+    if (s->max_key < infinity)
+        return accel_key_value(k, s->max_key);
+    int shift = k->bits - ACCEL_SPECTRUM_BITS;
+    for (uint64_t b = infinity >> shift; b-- > 0;)
+        if (s->bin[b])
+            return accel_key_value(k, (b + 1) << shift) < INFINITY
+                       ? accel_key_value(k, (b + 1) << shift)
+                       : accel_key_value(k, b << shift);
+    return 0;
+}
+
 /* -------------------------------------------------------------------------------- later passes */
 
 static inline void digit_one(const struct accel_digit *d, uint64_t key)

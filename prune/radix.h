@@ -73,6 +73,9 @@ void accel_spectrum_add(struct accel_spectrum *s, const struct accel_key *k, con
                         uint64_t first, uint64_t count);
 void accel_spectrum_end(struct accel_spectrum *s);
 
+/* The largest finite magnitude; to the accuracy of a bin beside infinities and NaN. */
+double accel_spectrum_largest(const struct accel_spectrum *s, const struct accel_key *k);
+
 /* The non-zero magnitudes in `n_bin` equal steps of [0, max]; exact but for elements within 1 % of
  * a step's edge. */
 void accel_spectrum_fold(const struct accel_spectrum *s, const struct accel_key *k, double max,

@@ -1,0 +1,170 @@
+/* The numbers of a plan after writing. Rows of edited tensors were filled in while their elements
+ * passed by; everything else is read once here, in the order of the model's tensors. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "graph/op.h"
+#include "prune/mask.h"
+
+struct known {
+    const struct accel_tensor *tensor;
+    struct accel_prune_row *row; /* NULL: not trainable */
+};
+
+static int by_tensor(const void *x, const void *y)
+{
+    uintptr_t a = (uintptr_t)((const struct known *)x)->tensor,
+              b = (uintptr_t)((const struct known *)y)->tensor;
+    return a < b ? -1 : a > b;
+}
+
+static struct known *known_find(struct known *list, size_t n, const struct accel_tensor *t)
+{
+    struct known want = {t, NULL};
+    return n ? bsearch(&want, list, n, sizeof *list, by_tensor) : NULL;
+}
+
+/* ----------------------------------------------------------------- running means and variances */
+
+struct fixed {
+    struct known *at;
+    size_t n, cap;
+};
+
+static enum accel_err graph_walk(struct fixed *f, const struct accel_graph *g);
+
+/* Constants of a normalisation that are neither its scale nor its shift. */
+static enum accel_err node_fixed(struct fixed *f, const struct accel_node *node)
+{
+    struct accel_weight w[4];
+    int n = node->op && node->op->weights ? node->op->weights(node, w) : 0;
+    for (int i = 0; i < n; i++)
+        for (int slot = 1; w[i].norm && slot < node->n_in; slot++) {
+            const struct accel_value *v = node->in[slot];
+            if (!v || !v->tensor || slot == w[i].slot || slot == w[i].bias_slot)
+                continue;
+            if (!ACCEL_GROW(f->at, f->cap, f->n + 1))
+                return accel_fail_nomem();
+            f->at[f->n++].tensor = v->tensor;
+        }
+    for (size_t a = 0; a < node->n_attr; a++)
+        for (size_t k = 0; node->attr[a].graphs && k < node->attr[a].n; k++)
+            ACCEL_TRY(graph_walk(f, node->attr[a].graphs[k]));
+    return ACCEL_OK;
+}
+
+/* Graphs nest no deeper than the reader allows (100). */
+static enum accel_err graph_walk(struct fixed *f, const struct accel_graph *g)
+{
+    for (size_t i = 0; i < g->n_node; i++)
+        ACCEL_TRY(node_fixed(f, g->node[i]));
+    return ACCEL_OK;
+}
+
+static enum accel_err fixed_find(struct fixed *f, const struct accel_model *m)
+{
+    ACCEL_TRY(graph_walk(f, m->graph));
+    for (size_t i = 0; i < m->n_function; i++)
+        ACCEL_TRY(graph_walk(f, m->function[i]->body));
+    if (f->n)
+        qsort(f->at, f->n, sizeof *f->at, by_tensor);
+    return ACCEL_OK;
+}
+
+/* ------------------------------------------------------------------------------------- counting */
+
+struct count_pass {
+    struct accel_key key;
+    uint64_t zeros;
+    struct accel_spectrum *s; /* or NULL: zeros only */
+};
+
+static enum accel_err count_sink(void *ctx, uint64_t first, uint64_t count, const void *elem)
+{
+    struct count_pass *p = ctx;
+    if (p->s)
+        accel_spectrum_add(p->s, &p->key, elem, first, count);
+    else
+        p->zeros += accel_key_below(&p->key, elem, first, count, 1);
+    return ACCEL_OK;
+}
+
+static bool can_count(const struct accel_tensor *t)
+{
+    const struct accel_dtype_info *r = accel_dtype_find((int)t->dtype);
+    return r && r->cls != ACCEL_CLASS_OTHER;
+}
+
+/* A constant that was not changed: the same before and after. */
+static enum accel_err row_count(struct accel_prune_row *row, struct accel_buffer *room,
+                                struct accel_spectrum *s)
+{
+    const struct accel_tensor *t = row->target->tensor;
+    if (!can_count(t))
+        return ACCEL_OK;
+    struct count_pass p = {accel_key_of(t->dtype, false), 0, s};
+    accel_spectrum_reset(s);
+    ACCEL_TRY(accel_tensor_scan(t, room, count_sink, &p));
+    accel_spectrum_end(s);
+    row->zeros_before = row->zeros_after = s->zeros;
+    row->max_abs = accel_spectrum_largest(s, &p.key);
+    accel_spectrum_fold(s, &p.key, row->max_abs, row->before, ACCEL_HISTOGRAM_BINS);
+    for (int b = 0; b < ACCEL_HISTOGRAM_BINS; b++)
+        row->after[b] = row->before[b];
+    row->achieved = row->pruned && row->n ? (double)s->zeros / (double)row->n : 0;
+    return ACCEL_OK;
+}
+
+static enum accel_err tensor_add(struct accel_prune_totals *sum, const struct accel_tensor *t,
+                                 const struct accel_prune_row *row, bool trainable,
+                                 struct accel_buffer *room)
+{
+    uint64_t before = row ? row->zeros_before : 0, after = row ? row->zeros_after : 0;
+    if (!accel_dtype_is_float(t->dtype))
+        return ACCEL_OK;
+    if (!row) {
+        struct count_pass p = {accel_key_of(t->dtype, false), 0, NULL};
+        ACCEL_TRY(accel_tensor_scan(t, room, count_sink, &p));
+        before = after = p.zeros;
+    }
+    sum->params += t->n;
+    sum->nonzero_before += t->n - before;
+    sum->nonzero_after += t->n - after;
+    sum->trainable += trainable ? t->n : 0;
+    return ACCEL_OK;
+}
+
+enum accel_err accel_prune_finish(struct accel_prune_plan *p, struct accel_model *m)
+{
+    enum accel_err err = ACCEL_OK;
+    struct accel_buffer room = {0};
+    struct accel_spectrum s = {0};
+    struct fixed fixed = {0};
+    struct known *rows = accel_calloc((size_t)p->n_row, sizeof *rows);
+    if (!rows)
+        return accel_fail_nomem();
+    for (int i = 0; i < p->n_row; i++)
+        rows[i] = (struct known){p->row[i].target->tensor, &p->row[i]};
+    if (p->n_row)
+        qsort(rows, (size_t)p->n_row, sizeof *rows, by_tensor);
+    p->totals = (struct accel_prune_totals){0};
+    ACCEL_GOTO(err, accel_buffer_init(&room, (size_t)4 << 20));
+    ACCEL_GOTO(err, accel_spectrum_init(&s));
+    ACCEL_GOTO(err, fixed_find(&fixed, m));
+    for (int i = 0; i < p->n_row; i++)
+        if (!p->row[i].target->tensor->edit)
+            ACCEL_GOTO(err, row_count(&p->row[i], &room, &s));
+    for (size_t i = 0; i < m->n_tensor; i++) {
+        const struct accel_tensor *t = m->tensor[i];
+        const struct known *k = known_find(rows, (size_t)p->n_row, t);
+        bool trainable = !known_find(fixed.at, fixed.n, t);
+        ACCEL_GOTO(err, tensor_add(&p->totals, t, k ? k->row : NULL, trainable, &room));
+    }
+done:
+    accel_free(rows);
+    accel_free(fixed.at);
+    accel_spectrum_clear(&s);
+    accel_buffer_clear(&room);
+    return err;
+}
