@@ -5,6 +5,7 @@
  * without its users being compiled anew. */
 #include <accel/accel.h>
 
+#include "api/summary.h"
 #include "base/alloc.h"
 #include "base/config.h"
 #include "graph/infer.h"
@@ -53,16 +54,49 @@ int accel_net_read(struct accel_net **out, const char *path)
     return status_of(err, path);
 }
 
+int accel_net_bind_dim(struct accel_net *net, const char *name, int64_t size)
+{
+    enum accel_err err = accel_model_bind_dim(net->model, name, size);
+    if (!err)
+        err = accel_model_infer(net->model);
+    return status_of(err, net->model->path);
+}
+
+int accel_net_count(struct accel_net_numbers *out, struct accel_net *net)
+{
+    struct accel_summary s;
+    enum accel_err err = accel_summary_build(&s, net->model, true);
+    if (err)
+        return status_of(err, net->model->path);
+    *out = (struct accel_net_numbers){.bytes = net->model->size,
+                                      .nodes = s.n_row,
+                                      .params = s.params,
+                                      .trainable = s.trainable,
+                                      .nonzero = s.nonzero,
+                                      .macs = s.macs};
+    accel_summary_clear(&s);
+    return 0;
+}
+
 int accel_net_prune(struct accel_net *net, const char *config)
 {
-    if (net->file)
+    if (net->plan)
         return accel_err_status(accel_fail(ACCEL_EARG, "this network has its config already"));
-    enum accel_err err = accel_config_read(&net->file, config);
+    struct accel_config_file *file = NULL;
+    struct accel_prune_config *parsed = NULL;
+    enum accel_err err = accel_config_read(&file, config);
     if (!err)
-        err = accel_prune_config_parse(&net->config, net->file, NULL);
+        err = accel_prune_config_parse(&parsed, file, NULL);
     if (!err)
-        err = accel_prune_build(&net->plan, net->model, net->config, &net->model->log);
-    return status_of(err, net->model->path);
+        err = accel_prune_build(&net->plan, net->model, parsed, &net->model->log);
+    if (err) {
+        accel_prune_config_free(parsed);
+        accel_config_free(file);
+        return status_of(err, net->model->path);
+    }
+    net->file = file;
+    net->config = parsed;
+    return 0;
 }
 
 static enum accel_err finish(void *ctx, const struct accel_onnx_written *written)

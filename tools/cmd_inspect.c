@@ -56,7 +56,7 @@ static const char *outputs_text(char *buf, size_t size, const struct accel_node 
         return strcpy(buf, "");
     accel_shape_text(&first->shape, &n->graph->model->symbols, buf, size - 16);
     if (more)
-        sprintf(buf + strlen(buf), " +%d", more);
+        snprintf(buf + strlen(buf), 16, " +%d", more);
     return buf;
 }
 

@@ -41,8 +41,30 @@ struct accel_net;
  * accel_net_free(). *out is NULL on failure. */
 ACCEL_API int accel_net_read(struct accel_net **out, const char *path);
 
+/* Gives a symbolic dimension of the model ("batch", "seq") its size. 1 with near names when the
+ * model has no such dimension. */
+ACCEL_API int accel_net_bind_dim(struct accel_net *net, const char *name, int64_t size);
+
+struct accel_net_numbers {
+    uint64_t bytes;     /* of the file that was read and its data files */
+    uint64_t nodes;     /* bodies of If, Loop, Scan and functions included */
+    uint64_t params;    /* elements of all floating-point constants, each stored tensor once */
+    uint64_t trainable; /* params without running means and variances */
+    uint64_t nonzero;   /* of params, as stored in the file that was read */
+    int64_t macs;       /* multiply-adds of one sample; -1: a shape is unknown */
+};
+
+/**
+ * Counts what the model holds, as accel-inspect does. Reads every weight once, in pieces.
+ *
+ * @param[out] out  caller's memory
+ * @return 0; 2 or 5 when the file cannot be read any more
+ */
+ACCEL_API int accel_net_count(struct accel_net_numbers *out, struct accel_net *net);
+
 /* Plans pruning. `config`: a file name, or the config itself when it starts with { or [. Once per
- * network: pruning again means reading the result. */
+ * network: pruning again means reading the result. 1 with FILE:LINE:COL in the text for a config
+ * that is wrong or names what the model does not have; the network then is as it was. */
 ACCEL_API int accel_net_prune(struct accel_net *net, const char *config);
 
 /* Writes the model as planned; `path` may be the one it was read from. All of the file or nothing.
