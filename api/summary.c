@@ -120,14 +120,13 @@ static enum accel_err node_add(struct walk *w, const struct accel_node *n)
     if (!ACCEL_GROW(s->row, s->cap, s->n_row + 1))
         return accel_fail_nomem();
     struct accel_node_summary *row = &s->row[s->n_row++];
-    *row = (struct accel_node_summary){.node = n, .macs = accel_node_macs(n)};
-    int statistic = first_statistic(n);
+    *row = (struct accel_node_summary){.node = n, .macs = -1};
     for (int i = 0; i < n->n_in; i++) {
         struct entry *e = n->in[i] && n->in[i]->tensor ? find(w, n->in[i]->tensor) : NULL;
         if (!e || e->seen)
             continue;
         e->seen = true;
-        e->statistic = i >= statistic;
+        e->statistic = is_statistic(n, i);
         row->size += e->tensor->size;
         if (!e->is_float)
             continue;
@@ -175,6 +174,16 @@ static enum accel_err graph_add(struct walk *w, const struct accel_graph *top)
     return err;
 }
 
+/* Called while the batch is 1, or known. */
+static void macs_fill(void *ctx, int64_t batch)
+{
+    struct accel_summary *s = ctx;
+    for (size_t i = 0; i < s->n_row; i++) {
+        int64_t macs = accel_node_macs(s->row[i].node);
+        s->row[i].macs = macs > 0 ? macs / batch : macs;
+    }
+}
+
 enum accel_err accel_summary_build(struct accel_summary *out, struct accel_model *m,
                                    bool count_zeros)
 {
@@ -191,7 +200,7 @@ enum accel_err accel_summary_build(struct accel_summary *out, struct accel_model
     for (size_t i = 0; i < w.n_entry; i++)
         if (w.entry[i].statistic && w.entry[i].is_float)
             out->trainable -= w.entry[i].tensor->n;
-    ACCEL_GOTO(err, accel_model_macs(&out->macs, m));
+    ACCEL_GOTO(err, accel_model_macs_visit(&out->macs, m, macs_fill, out));
 done:
     accel_free(w.entry);
     accel_free(w.todo);

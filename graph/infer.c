@@ -339,12 +339,15 @@ static int64_t fixed_batch(const struct accel_graph *g)
 }
 
 /* Infers with the symbols bound to 1, counts, and frees them again. */
-static enum accel_err count_bound(int64_t *out, struct accel_model *m, const int *sym, size_t n)
+static enum accel_err count_bound(int64_t *out, struct accel_model *m, const int *sym, size_t n,
+                                  void (*visit)(void *ctx, int64_t batch), void *ctx)
 {
     for (size_t i = 0; i < n; i++)
         m->symbols.at[sym[i]].bound = 1;
     enum accel_err err = accel_model_infer(m);
     *out = err ? -1 : accel_graph_macs(m->graph);
+    if (!err && visit)
+        visit(ctx, 1);
     for (size_t i = 0; i < n; i++)
         m->symbols.at[sym[i]].bound = -1;
     if (err == ACCEL_ENOMEM || err == ACCEL_EIO)
@@ -353,6 +356,12 @@ static enum accel_err count_bound(int64_t *out, struct accel_model *m, const int
 }
 
 enum accel_err accel_model_macs(int64_t *out, struct accel_model *m)
+{
+    return accel_model_macs_visit(out, m, NULL, NULL);
+}
+
+enum accel_err accel_model_macs_visit(int64_t *out, struct accel_model *m,
+                                      void (*visit)(void *ctx, int64_t batch), void *ctx)
 {
     size_t n = 0;
     *out = -1;
@@ -366,12 +375,14 @@ enum accel_err accel_model_macs(int64_t *out, struct accel_model *m)
     }
     enum accel_err err = ACCEL_OK;
     if (n) {
-        err = count_bound(out, m, sym, n);
+        err = count_bound(out, m, sym, n, visit, ctx);
     } else {
         *out = accel_graph_macs(m->graph);
         int64_t batch = fixed_batch(m->graph);
         if (*out > 0 && batch > 1)
             *out /= batch;
+        if (visit)
+            visit(ctx, batch > 1 ? batch : 1);
     }
     accel_free(sym);
     return err;

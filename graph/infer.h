@@ -30,4 +30,11 @@ int64_t accel_node_macs(const struct accel_node *n);
  */
 enum accel_err accel_model_macs(int64_t *out, struct accel_model *m) ACCEL_CHECKED;
 
+/* The same, calling visit(ctx, batch) while the shapes are those that were counted: there
+ * accel_node_macs(n) / batch is a node's share of one sample. Not called when inference fails with
+ * the symbols bound. */
+enum accel_err accel_model_macs_visit(int64_t *out, struct accel_model *m,
+                                      void (*visit)(void *ctx, int64_t batch),
+                                      void *ctx) ACCEL_CHECKED;
+
 #endif
