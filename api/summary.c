@@ -102,16 +102,15 @@ static enum accel_err tensors_count(struct walk *w, const struct accel_model *m,
     return err;
 }
 
-/* Inputs behind a normalisation's bias are what it measured in training, not what it learnt. */
-static int first_statistic(const struct accel_node *n)
+/* A normalisation's scale and shift are learnt; its other constants were measured in training. */
+static bool is_statistic(const struct accel_node *n, int slot)
 {
-    struct accel_weight weight[4];
-    int k = n->op && n->op->weights ? n->op->weights(n, weight) : 0;
+    struct accel_weight w[4];
+    int k = n->op && n->op->weights ? n->op->weights(n, w) : 0;
     for (int i = 0; i < k; i++)
-        if (weight[i].norm && weight[i].bias_slot >= 0)
-            return (weight[i].bias_slot > weight[i].slot ? weight[i].bias_slot : weight[i].slot) +
-                   1;
-    return n->n_in;
+        if (w[i].norm && slot && slot != w[i].slot && slot != w[i].bias_slot)
+            return true;
+    return false;
 }
 
 static enum accel_err node_add(struct walk *w, const struct accel_node *n)
