@@ -12,6 +12,7 @@
 #include "tools/tools.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #define AT(field) offsetof(struct accel_options, field)
 
@@ -61,6 +62,17 @@ static enum accel_err output_name(char **out, const char *input, const char *giv
     if (len > 5 && !strcmp(*out + len - 5, ".onnx"))
         len -= 5;
     strcpy(*out + len, tail);
+    return ACCEL_OK;
+}
+
+/* A report must not land on the model it reports about. */
+static enum accel_err check_report_path(const struct prune *p, const char *report)
+{
+    struct stat a, b;
+    if (!strcmp(report, p->output))
+        return accel_fail(ACCEL_EARG, "--report and the output are both '%.1000s'", report);
+    if (!stat(report, &a) && !stat(p->input, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+        return accel_fail(ACCEL_EARG, "--report would overwrite the input '%.1000s'", p->input);
     return ACCEL_OK;
 }
 
@@ -156,6 +168,8 @@ static enum accel_err prune(struct prune *p)
     ACCEL_TRY(accel_job_config(job));
     ACCEL_TRY(accel_prune_config_parse(&p->config, job->config, job->opt.pruner));
     ACCEL_TRY(output_name(&p->output, p->input, job->opt.output));
+    if (job->opt.report)
+        ACCEL_TRY(check_report_path(p, job->opt.report));
     ACCEL_TRY(of_model(p, accel_onnx_read(&p->model, p->input, &how)));
     ACCEL_TRY(accel_job_bind(job, p->model));
     ACCEL_TRY(of_model(p, accel_model_infer(p->model)));
