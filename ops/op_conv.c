@@ -1,0 +1,210 @@
+/* Convolutions: X [N C D…], W [M C/group k…], B [M]  ->  Y [N M O…], with O by ops/window.h.
+ *
+ * Members differ in where their operands stand and in the type of the output; DeformConv has two
+ * more inputs that must fit the output. Channels are axis 1, or the last one for com.microsoft's
+ * channels_last. */
+#include <string.h>
+
+#include "graph/attr.h"
+#include "ops/conv.h"
+#include "ops/operand.h"
+#include "ops/window.h"
+
+struct conv_params {
+    struct accel_window w;
+    bool channels_last;
+    int64_t offset_group; /* DeformConv */
+};
+
+struct conv {
+    int w, b;             /* slots of weight and bias; b -1: none */
+    enum accel_dtype out; /* UNDEFINED: that of slot `like` */
+    int like;
+    bool deform;
+};
+
+static enum accel_err parse(struct accel_node *n, int opset)
+{
+    int64_t last;
+    struct conv_params *p = ACCEL_NEW(&n->graph->model->arena, struct conv_params, 1);
+    (void)opset;
+    if (!p)
+        return accel_fail_nomem();
+    ACCEL_TRY(accel_window_read(&p->w, n));
+    ACCEL_TRY(accel_attr_int(&last, n, "channels_last", 0));
+    ACCEL_TRY(accel_attr_int(&p->offset_group, n, "offset_group", 1));
+    if (p->offset_group < 1)
+        return accel_fail(ACCEL_EMODEL, "attribute 'offset_group' is %lld",
+                          (long long)p->offset_group);
+    p->channels_last = last != 0;
+    n->params = p;
+    return ACCEL_OK;
+}
+
+enum accel_err accel_conv_rank(int *out, const struct accel_node *n, int w_slot,
+                               const struct accel_window *w)
+{
+    int x_rank = accel_operand_rank(n, 0), w_rank = accel_operand_rank(n, w_slot);
+    int rank = x_rank >= 0 ? x_rank : w_rank;
+    if (x_rank >= 0 && w_rank >= 0 && x_rank != w_rank)
+        return accel_fail(ACCEL_ESHAPE, "input has rank %d, weight '%.200s' has rank %d", x_rank,
+                          n->in[w_slot]->name, w_rank);
+    if (rank < 0 && w->kernel && w->n_kernel < 1024)
+        rank = (int)w->n_kernel + 2;
+    if (rank >= 0 && rank < 3)
+        return accel_fail(ACCEL_ESHAPE, "input has rank %d, a convolution needs 3 or more", rank);
+    ACCEL_TRY(accel_window_check(w, rank < 0 ? -1 : rank - 2));
+    *out = rank;
+    return ACCEL_OK;
+}
+
+enum accel_err accel_conv_kernel(struct accel_dim *out, const struct accel_node *n, int w_slot,
+                                 const struct accel_window *w, int axis)
+{
+    struct accel_dim k = accel_operand_dim(n, w_slot, axis + 2);
+    struct accel_dim said = w->kernel ? accel_dim_of(w->kernel[axis]) : accel_dim_unknown();
+    if (!accel_dim_join(out, said, k))
+        return accel_fail(ACCEL_ESHAPE,
+                          "kernel_shape says %lld, axis %d of weight '%.200s' is %lld",
+                          (long long)said.n, axis + 2, n->in[w_slot]->name, (long long)k.n);
+    return ACCEL_OK;
+}
+
+/* Input channels against weight and group. */
+static enum accel_err check_channels(const struct accel_node *n, int w_slot, struct accel_dim c,
+                                     int64_t group)
+{
+    struct accel_dim m = accel_operand_dim(n, w_slot, 0), per = accel_operand_dim(n, w_slot, 1);
+    int64_t want = accel_macs_mul(per.n, group);
+    if (accel_dim_known(per) && accel_dim_known(c) && c.n != want)
+        return accel_fail(ACCEL_ESHAPE,
+                          "input has %lld channels, weight '%.200s' expects %lld (group %lld)",
+                          (long long)c.n, n->in[w_slot]->name, (long long)want, (long long)group);
+    if (accel_dim_known(m) && m.n % group != 0)
+        return accel_fail(ACCEL_ESHAPE, "weight '%.200s' has %lld output channels in %lld groups",
+                          n->in[w_slot]->name, (long long)m.n, (long long)group);
+    return ACCEL_OK;
+}
+
+/* DeformConv: offset [N, offset_group * prod(k) * axes, O…]. */
+static enum accel_err check_offset(const struct accel_node *n, int64_t taps, int axes)
+{
+    const struct conv_params *p = n->params;
+    struct accel_dim have = accel_operand_dim(n, 2, 1);
+    int64_t want = accel_macs_mul(accel_macs_mul(taps, axes), p->offset_group);
+    if (accel_dim_known(have) && taps >= 0 && have.n != want)
+        return accel_fail(ACCEL_ESHAPE, "offset '%.200s' has %lld channels, the kernel needs %lld",
+                          n->in[2]->name, (long long)have.n, (long long)want);
+    return ACCEL_OK;
+}
+
+static enum accel_err infer(struct accel_node *n)
+{
+    const struct conv *f = n->op->family;
+    const struct conv_params *p = n->params;
+    enum accel_dtype dtype = f->out != ACCEL_UNDEFINED ? f->out : accel_operand_dtype(n, f->like);
+    struct accel_shape y;
+    int rank = -1;
+    int64_t taps = 1;
+    ACCEL_TRY(accel_conv_rank(&rank, n, f->w, &p->w));
+    ACCEL_TRY(accel_shape_new(&y, n, rank));
+    if (rank >= 0) {
+        int channel = p->channels_last ? rank - 1 : 1, first = p->channels_last ? 1 : 2;
+        struct accel_dim m = accel_operand_dim(n, f->w, 0);
+        ACCEL_TRY(check_channels(n, f->w, accel_operand_dim(n, 0, channel), p->w.group));
+        if (f->b >= 0)
+            ACCEL_TRY(accel_operand_check_vector(n, f->b, m, "bias"));
+        y.dim[0] = accel_operand_dim(n, 0, 0);
+        y.dim[channel] = m;
+        for (int i = 0; i < rank - 2; i++) {
+            struct accel_dim k;
+            ACCEL_TRY(accel_conv_kernel(&k, n, f->w, &p->w, i));
+            taps = accel_macs_mul(taps, k.n);
+            ACCEL_TRY(accel_window_size(&y.dim[first + i], accel_operand_symbols(n), &p->w, i,
+                                        accel_operand_dim(n, 0, first + i), k));
+        }
+        if (f->deform)
+            ACCEL_TRY(check_offset(n, taps, rank - 2));
+    }
+    accel_result_set(n, 0, dtype, y);
+    return ACCEL_OK;
+}
+
+int64_t accel_conv_taps(const struct accel_node *n, int w_slot)
+{
+    int rank = accel_operand_rank(n, w_slot);
+    int64_t taps = rank >= 2 ? accel_operand_dim(n, w_slot, 1).n : -1;
+    for (int i = 2; i < rank; i++)
+        taps = accel_macs_mul(taps, accel_operand_dim(n, w_slot, i).n);
+    return taps;
+}
+
+/* N * M * prod(O) * C/group * prod(k) */
+static void cost(const struct accel_node *n, struct accel_cost *c)
+{
+    const struct conv *f = n->op->family;
+    c->macs = accel_macs_mul(accel_result_count(n, 0), accel_conv_taps(n, f->w));
+}
+
+static int weights(const struct accel_node *n, struct accel_weight w[4])
+{
+    static const char *const types[] = {"Conv1d", "Conv2d", "Conv3d"};
+    const struct conv *f = n->op->family;
+    int rank = accel_operand_rank(n, f->w);
+    if (rank < 3)
+        return 0;
+    w[0] = (struct accel_weight){f->w,  rank, 0, 1, -1, rank <= 5 ? types[rank - 3] : "Conv",
+                                 false, f->b};
+    return 1;
+}
+
+#define WINDOW_ATTRS                                                                               \
+    {"auto_pad", ACCEL_ATTR_STRING, 0}, {"dilations", ACCEL_ATTR_INTS, 0},                         \
+        {"group", ACCEL_ATTR_INT, 0}, {"kernel_shape", ACCEL_ATTR_INTS, 0},                        \
+        {"pads", ACCEL_ATTR_INTS, 0},                                                              \
+    {                                                                                              \
+        "strides", ACCEL_ATTR_INTS, 0                                                              \
+    }
+
+static const struct accel_attr_rule conv_attrs[] = {WINDOW_ATTRS, {0}};
+static const struct accel_attr_rule fused_attrs[] = {WINDOW_ATTRS,
+                                                     {"activation", ACCEL_ATTR_STRING, 0},
+                                                     {"activation_params", ACCEL_ATTR_FLOATS, 0},
+                                                     {0}};
+static const struct accel_attr_rule ms_q_attrs[] = {
+    WINDOW_ATTRS, {"channels_last", ACCEL_ATTR_INT, 0}, {0}};
+static const struct accel_attr_rule deform_attrs[] = {
+    WINDOW_ATTRS, {"offset_group", ACCEL_ATTR_INT, 0}, {0}};
+
+static const char *const conv_examples[] = {"2x3x8x8 4x3x3x3 4 | pads=1,1,1,1",
+                                            "2x3x8 4x3x3",
+                                            "1x4x9x9 8x2x3x3 8 | group=2 strides=2,2",
+                                            "1x2x7x7 4x2x3x3 | auto_pad=SAME_UPPER strides=2,2",
+                                            "1x2x9x9 2x2x3x3 | dilations=2,2",
+                                            "1x1x4x4x4 2x1x2x2x2",
+                                            NULL};
+static const char *const integer_examples[] = {"2x3x8x8 4x3x3x3", NULL};
+static const char *const q_examples[] = {
+    "2x3x8x8 scalar scalar 4x3x3x3 4 4 scalar scalar 4 | pads=1,1,1,1", NULL};
+static const char *const deform_examples[] = {"1x2x5x5 3x2x2x2 1x8x4x4", NULL};
+
+#define ROW(onnx, dom, opset, least, most, rules, eg, ...)                                         \
+    {                                                                                              \
+        .name = (onnx), .domain = (dom), .since = (opset), .min_in = (least), .max_in = (most),    \
+        .min_out = 1, .max_out = 1, .attrs = (rules), .parse = parse, .infer = infer,              \
+        .cost = cost, .weights = weights, .family = &(const struct conv){__VA_ARGS__},             \
+        .examples = (eg)                                                                           \
+    }
+
+const struct accel_op accel_op_conv =
+    ROW("Conv", "", 1, 2, 3, conv_attrs, conv_examples, .w = 1, .b = 2);
+const struct accel_op accel_op_convinteger = ROW(
+    "ConvInteger", "", 10, 2, 4, conv_attrs, integer_examples, .w = 1, .b = -1, .out = ACCEL_I32);
+const struct accel_op accel_op_qlinearconv =
+    ROW("QLinearConv", "", 10, 8, 9, conv_attrs, q_examples, .w = 3, .b = 8, .like = 7);
+const struct accel_op accel_op_ms_qlinearconv =
+    ROW("QLinearConv", "com.microsoft", 1, 8, 9, ms_q_attrs, q_examples, .w = 3, .b = 8, .like = 7);
+const struct accel_op accel_op_ms_fusedconv =
+    ROW("FusedConv", "com.microsoft", 1, 2, 4, fused_attrs, conv_examples, .w = 1, .b = 2);
+const struct accel_op accel_op_deformconv =
+    ROW("DeformConv", "", 19, 3, 5, deform_attrs, deform_examples, .w = 1, .b = 3, .deform = true);

@@ -1,0 +1,254 @@
+/* Einsum: "bhik,bhjk->bhij" names the axes of every input by letters; equal letters are equal axes,
+ * letters missing from the output are summed, "..." stands for any leading axes, which broadcast.
+ *
+ * parse() checks the equation once and keeps it without spaces; infer() and cost() walk it with
+ * `struct scan`, which collects the size behind every letter. */
+#include <limits.h>
+#include <string.h>
+
+#include "graph/attr.h"
+#include "ops/operand.h"
+
+#define N_LETTERS 52
+
+struct einsum_params {
+    const char *terms; /* "bhik,bhjk", no spaces */
+    const char *out;   /* "bhij" */
+};
+
+struct scan {
+    struct accel_dim size[N_LETTERS];
+    bool used[N_LETTERS];
+    struct accel_shape dots; /* axes behind "..."; rank -1: not known */
+    bool has_dots;
+};
+
+static int letter(char c)
+{
+    return c >= 'a' && c <= 'z' ? c - 'a' : c >= 'A' && c <= 'Z' ? c - 'A' + 26 : -1;
+}
+
+/* One term: letters and at most one "...". Counts the letters. */
+static enum accel_err check_term(const char *at, size_t len, int *letters, bool *dots)
+{
+    *letters = 0;
+    *dots = false;
+    for (size_t i = 0; i < len; i++) {
+        if (letter(at[i]) >= 0) {
+            ++*letters;
+        } else if (len - i >= 3 && strncmp(at + i, "...", 3) == 0 && !*dots) {
+            *dots = true;
+            i += 2;
+        } else {
+            return accel_fail(ACCEL_EMODEL, "attribute 'equation' has a wrong term: \"%.*s\"",
+                              (int)(len < 100 ? len : 100), at);
+        }
+    }
+    return ACCEL_OK;
+}
+
+/* The output of an equation without "->": "..." and the letters that occur once, sorted. */
+static void implicit_out(char *out, const char *terms)
+{
+    static const char order[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    unsigned char times[N_LETTERS] = {0};
+    for (const char *s = terms; *s; s++)
+        if (letter(*s) >= 0 && times[letter(*s)] < 2)
+            times[letter(*s)]++;
+    if (strstr(terms, "..."))
+        out = stpcpy(out, "...");
+    for (const char *s = order; *s; s++)
+        if (times[letter(*s)] == 1)
+            *out++ = *s;
+    *out = '\0';
+}
+
+static enum accel_err check_out(const struct einsum_params *p)
+{
+    bool used[N_LETTERS] = {false}, dots;
+    int letters;
+    ACCEL_TRY(check_term(p->out, strlen(p->out), &letters, &dots));
+    for (const char *s = p->out; *s; s++) {
+        int l = letter(*s);
+        if (l < 0)
+            continue;
+        if (used[l] || !strchr(p->terms, *s))
+            return accel_fail(ACCEL_EMODEL, "attribute 'equation' has output '%c' %s", *s,
+                              used[l] ? "twice" : "that no input has");
+        used[l] = true;
+    }
+    return ACCEL_OK;
+}
+
+static enum accel_err parse(struct accel_node *n, int opset)
+{
+    const char *text;
+    (void)opset;
+    ACCEL_TRY(accel_attr_string(&text, n, "equation", ""));
+    struct einsum_params *p = ACCEL_NEW(&n->graph->model->arena, struct einsum_params, 1);
+    size_t len = strlen(text), k = 0;
+    char *terms = ACCEL_NEW(&n->graph->model->arena, char, len + 1);
+    char *out = ACCEL_NEW(&n->graph->model->arena, char, len + N_LETTERS + 4);
+    if (!p || !terms || !out)
+        return accel_fail_nomem();
+    for (size_t i = 0; i < len; i++)
+        if (text[i] != ' ')
+            terms[k++] = text[i];
+    char *arrow = strstr(terms, "->");
+    if (arrow) {
+        strcpy(out, arrow + 2);
+        *arrow = '\0';
+    } else {
+        implicit_out(out, terms);
+    }
+    *p = (struct einsum_params){terms, out};
+    int count = 0;
+    for (const char *s = terms;; s++) {
+        size_t term = strcspn(s, ",");
+        int letters;
+        bool dots;
+        ACCEL_TRY(check_term(s, term, &letters, &dots));
+        count++;
+        s += term;
+        if (!*s)
+            break;
+    }
+    if (count != n->n_in)
+        return accel_fail(ACCEL_EMODEL, "attribute 'equation' has %d terms for %d inputs", count,
+                          n->n_in);
+    ACCEL_TRY(check_out(p));
+    n->params = p;
+    return ACCEL_OK;
+}
+
+static enum accel_err join_letter(struct scan *s, char c, struct accel_dim d)
+{
+    int l = letter(c);
+    struct accel_dim before = s->used[l] ? s->size[l] : accel_dim_of(1);
+    if (!accel_dim_stretch(&s->size[l], before, d))
+        return accel_fail(ACCEL_ESHAPE, "axis '%c' is %lld and %lld", c, (long long)before.n,
+                          (long long)d.n);
+    s->used[l] = true;
+    return ACCEL_OK;
+}
+
+/* Lays `count` axes of input i, from `first` on, under the dots. */
+static enum accel_err join_dots(struct scan *s, const struct accel_node *n, int i, int first,
+                                int count)
+{
+    struct accel_shape wide;
+    s->has_dots = true;
+    if (s->dots.rank < 0 || count < 0) {
+        s->dots.rank = -1;
+        return ACCEL_OK;
+    }
+    int rank = count > s->dots.rank ? count : s->dots.rank;
+    ACCEL_TRY(accel_shape_new(&wide, n, rank));
+    for (int k = 0; k < rank; k++) {
+        int a = k - (rank - s->dots.rank), b = k - (rank - count);
+        struct accel_dim u = a >= 0 ? s->dots.dim[a] : accel_dim_of(1);
+        struct accel_dim v = b >= 0 ? accel_operand_dim(n, i, first + b) : accel_dim_of(1);
+        if (!accel_dim_stretch(&wide.dim[k], u, v))
+            return accel_fail(ACCEL_ESHAPE, "an axis of \"...\" is %lld and %lld", (long long)u.n,
+                              (long long)v.n);
+    }
+    s->dots = wide;
+    return ACCEL_OK;
+}
+
+static enum accel_err scan_term(struct scan *s, const struct accel_node *n, int i, const char *term,
+                                size_t len)
+{
+    int rank = accel_operand_rank(n, i), letters, axis = 0;
+    bool dots;
+    ACCEL_TRY(check_term(term, len, &letters, &dots));
+    if (rank >= 0 && (dots ? rank < letters : rank != letters))
+        return accel_fail(ACCEL_ESHAPE, "input %d has rank %d, the equation says \"%.*s\"", i, rank,
+                          (int)(len < 100 ? len : 100), term);
+    for (size_t k = 0; k < len; k++) {
+        if (term[k] != '.') {
+            struct accel_dim d = rank < 0 ? accel_dim_unknown() : accel_operand_dim(n, i, axis);
+            ACCEL_TRY(join_letter(s, term[k], d));
+            axis++;
+            continue;
+        }
+        ACCEL_TRY(join_dots(s, n, i, axis, rank < 0 ? -1 : rank - letters));
+        axis += rank < 0 ? 0 : rank - letters;
+        k += 2;
+    }
+    return ACCEL_OK;
+}
+
+static enum accel_err scan(struct scan *s, const struct accel_node *n)
+{
+    const struct einsum_params *p = n->params;
+    const char *at = p->terms;
+    *s = (struct scan){.dots = {0, NULL}};
+    for (int i = 0; i < n->n_in; i++) {
+        size_t len = strcspn(at, ",");
+        ACCEL_TRY(scan_term(s, n, i, at, len));
+        at += len + (at[len] == ',');
+    }
+    return ACCEL_OK;
+}
+
+static enum accel_err infer(struct accel_node *n)
+{
+    const struct einsum_params *p = n->params;
+    struct scan s;
+    struct accel_shape y;
+    ACCEL_TRY(scan(&s, n));
+    bool dots = strstr(p->out, "...") != NULL;
+    if (dots && s.dots.rank < 0)
+        return accel_result_like(n, 0, accel_operand_dtype(n, 0), NULL);
+    int rank = (int)strlen(p->out) + (dots ? s.dots.rank - 3 : 0), axis = 0;
+    ACCEL_TRY(accel_shape_new(&y, n, rank));
+    for (const char *c = p->out; *c; c++) {
+        if (*c != '.') {
+            y.dim[axis++] = s.size[letter(*c)];
+            continue;
+        }
+        for (int k = 0; k < s.dots.rank; k++)
+            y.dim[axis++] = s.dots.dim[k];
+        c += 2;
+    }
+    accel_result_set(n, 0, accel_operand_dtype(n, 0), y);
+    return ACCEL_OK;
+}
+
+/* All index combinations, once per product of two factors. */
+static void cost(const struct accel_node *n, struct accel_cost *c)
+{
+    struct scan s;
+    c->macs = -1;
+    if (scan(&s, n) != ACCEL_OK || (s.has_dots && s.dots.rank < 0))
+        return;
+    int64_t all = n->n_in - 1;
+    for (int l = 0; l < N_LETTERS; l++)
+        if (s.used[l])
+            all = accel_macs_mul(all, s.size[l].n);
+    for (int k = 0; k < s.dots.rank; k++)
+        all = accel_macs_mul(all, s.dots.dim[k].n);
+    c->macs = all;
+}
+
+static const struct accel_attr_rule attrs[] = {{"equation", ACCEL_ATTR_STRING, ACCEL_REQUIRED},
+                                               {0}};
+static const char *const examples[] = {"2x3 3x4 | equation=ij,jk->ik", "3x3 | equation=ii->i",
+                                       "2x3x4 2x5x4 | equation=...ik,...jk->...ij",
+                                       "3 4 | equation=i,j->ij", NULL};
+
+const struct accel_op accel_op_einsum = {
+    .name = "Einsum",
+    .domain = "",
+    .since = 12,
+    .min_in = 1,
+    .max_in = INT_MAX,
+    .min_out = 1,
+    .max_out = 1,
+    .attrs = attrs,
+    .parse = parse,
+    .infer = infer,
+    .cost = cost,
+    .examples = examples,
+};

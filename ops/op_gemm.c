@@ -1,0 +1,207 @@
+/* Gemm: Y [M N] = alpha * A [M K] * B [K N] + beta * C, A and B stored transposed when asked, C
+ * stretched to Y. com.microsoft's QGemm has scales and zero points between them; MatMulNBits has B
+ * packed to few bits, so that its sizes are attributes. */
+#include "graph/attr.h"
+#include "ops/arith.h"
+#include "ops/operand.h"
+#include "ops/real.h"
+
+struct gemm {
+    int b, c; /* slots */
+    int zero; /* slot of Y's zero point, which has Y's type; 0: Y has A's type */
+};
+
+struct gemm_params {
+    bool trans_a, trans_b;
+    float alpha, beta;
+};
+
+static enum accel_err parse(struct accel_node *n, int opset)
+{
+    struct gemm_params *p = ACCEL_NEW(&n->graph->model->arena, struct gemm_params, 1);
+    int64_t a, b;
+    (void)opset;
+    if (!p)
+        return accel_fail_nomem();
+    ACCEL_TRY(accel_attr_int(&a, n, "transA", 0));
+    ACCEL_TRY(accel_attr_int(&b, n, "transB", 0));
+    ACCEL_TRY(accel_attr_float(&p->alpha, n, "alpha", 1));
+    ACCEL_TRY(accel_attr_float(&p->beta, n, "beta", 1));
+    p->trans_a = a != 0;
+    p->trans_b = b != 0;
+    n->params = p;
+    return ACCEL_OK;
+}
+
+/* C must stretch to [M N]. */
+static enum accel_err check_c(const struct accel_node *n, int slot, const struct accel_dim y[2])
+{
+    int rank = accel_operand_rank(n, slot);
+    if (rank > 2)
+        return accel_fail(ACCEL_ESHAPE, "bias '%.200s' has rank %d", n->in[slot]->name, rank);
+    for (int i = 0; i < rank; i++) {
+        struct accel_dim c = n->in[slot]->shape.dim[i], want = y[2 - rank + i];
+        if (c.n != 1 && accel_dim_differs(c, want))
+            return accel_fail(ACCEL_ESHAPE, "bias '%.200s' has %lld elements for %lld outputs",
+                              n->in[slot]->name, (long long)c.n, (long long)want.n);
+    }
+    return ACCEL_OK;
+}
+
+static enum accel_err infer(struct accel_node *n)
+{
+    const struct gemm *f = n->op->family;
+    const struct gemm_params *p = n->params;
+    enum accel_dtype dtype = accel_operand_dtype(n, 0);
+    if (f->zero)
+        dtype = accel_operand(n, f->zero) ? accel_operand_dtype(n, f->zero) : ACCEL_F32;
+    ACCEL_TRY(accel_operand_check_rank(n, 0, 2));
+    ACCEL_TRY(accel_operand_check_rank(n, f->b, 2));
+    struct accel_dim ka = accel_operand_dim(n, 0, !p->trans_a);
+    struct accel_dim kb = accel_operand_dim(n, f->b, p->trans_b);
+    struct accel_dim y[2] = {accel_operand_dim(n, 0, p->trans_a),
+                             accel_operand_dim(n, f->b, !p->trans_b)};
+    if (accel_dim_differs(ka, kb))
+        return accel_fail(ACCEL_ESHAPE, "input has %lld columns, weight '%.200s' expects %lld",
+                          (long long)ka.n, n->in[f->b]->name, (long long)kb.n);
+    ACCEL_TRY(check_c(n, f->c, y));
+    return accel_result_dims(n, 0, dtype, 2, y);
+}
+
+static void cost(const struct accel_node *n, struct accel_cost *c)
+{
+    const struct gemm *f = n->op->family;
+    const struct gemm_params *p = n->params;
+    int64_t k = accel_operand_dim(n, 0, !p->trans_a).n;
+    if (k < 0)
+        k = accel_operand_dim(n, f->b, p->trans_b).n;
+    c->macs = accel_macs_mul(accel_result_count(n, 0), k);
+}
+
+static int weights(const struct accel_node *n, struct accel_weight w[4])
+{
+    const struct gemm *f = n->op->family;
+    const struct gemm_params *p = n->params;
+    w[0] = (struct accel_weight){f->b, 2, !p->trans_b, p->trans_b, -1, "Linear", false, f->c};
+    w[1] = (struct accel_weight){0, 2, p->trans_a, !p->trans_a, -1, "Linear", false, -1};
+    return 2;
+}
+
+static enum accel_err forward(const struct accel_call *c)
+{
+    const struct gemm_params *p = c->node->params;
+    const struct accel_array *a = &c->x[0], *b = &c->x[1], *y = &c->y[0];
+    const struct accel_array *bias = c->node->n_in > 2 && c->x[2].data ? &c->x[2] : NULL;
+    if (accel_op_is_int(a) || accel_op_is_int(b))
+        return accel_fail(ACCEL_ENOSUP, "Gemm of integers");
+    int64_t cols = y->dim[1], k = a->dim[!p->trans_a];
+    const real *u = a->data, *v = b->data;
+    for (int64_t i = 0; i < y->n; i++) {
+        int64_t row = i / cols, col = i % cols;
+        double sum = 0;
+        for (int64_t t = 0; t < k; t++)
+            sum += (double)u[p->trans_a ? t * a->dim[1] + row : row * k + t] *
+                   (double)v[p->trans_b ? col * k + t : t * cols + col];
+        sum *= p->alpha;
+        if (bias)
+            sum += p->beta *
+                   (double)((const real *)bias->data)[accel_op_meet(bias, y, 2 - bias->rank, i)];
+        ((real *)y->data)[i] = (real)sum;
+    }
+    return ACCEL_OK;
+}
+
+/* ------------------------------------------------------------------ MatMulNBits */
+
+struct nbits_params {
+    int64_t k, cols;
+};
+
+static enum accel_err nbits_parse(struct accel_node *n, int opset)
+{
+    struct nbits_params *p = ACCEL_NEW(&n->graph->model->arena, struct nbits_params, 1);
+    (void)opset;
+    if (!p)
+        return accel_fail_nomem();
+    ACCEL_TRY(accel_attr_int(&p->k, n, "K", 0));
+    ACCEL_TRY(accel_attr_int(&p->cols, n, "N", 0));
+    if (p->k < 1 || p->cols < 1)
+        return accel_fail(ACCEL_EMODEL, "attributes K and N are %lld and %lld", (long long)p->k,
+                          (long long)p->cols);
+    n->params = p;
+    return ACCEL_OK;
+}
+
+static enum accel_err nbits_infer(struct accel_node *n)
+{
+    const struct nbits_params *p = n->params;
+    struct accel_dim k = accel_operand_dim(n, 0, -1);
+    struct accel_shape y = {-1, NULL};
+    if (accel_dim_differs(k, accel_dim_of(p->k)))
+        return accel_fail(ACCEL_ESHAPE, "input has %lld columns, attribute K is %lld",
+                          (long long)k.n, (long long)p->k);
+    if (accel_operand_rank(n, 0) > 0) {
+        ACCEL_TRY(accel_shape_copy(&y, n, &n->in[0]->shape));
+        y.dim[y.rank - 1] = accel_dim_of(p->cols);
+    }
+    accel_result_set(n, 0, accel_operand_dtype(n, 0), y);
+    return ACCEL_OK;
+}
+
+static void nbits_cost(const struct accel_node *n, struct accel_cost *c)
+{
+    const struct nbits_params *p = n->params;
+    c->macs = accel_macs_mul(accel_result_count(n, 0), p->k);
+}
+
+static const struct accel_attr_rule gemm_attrs[] = {
+    {"alpha", ACCEL_ATTR_FLOAT, 0}, {"beta", ACCEL_ATTR_FLOAT, 0}, {"broadcast", ACCEL_ATTR_INT, 0},
+    {"transA", ACCEL_ATTR_INT, 0},  {"transB", ACCEL_ATTR_INT, 0}, {0}};
+static const struct accel_attr_rule fused_attrs[] = {{"alpha", ACCEL_ATTR_FLOAT, 0},
+                                                     {"beta", ACCEL_ATTR_FLOAT, 0},
+                                                     {"transA", ACCEL_ATTR_INT, 0},
+                                                     {"transB", ACCEL_ATTR_INT, 0},
+                                                     {"activation", ACCEL_ATTR_STRING, 0},
+                                                     {"activation_alpha", ACCEL_ATTR_FLOAT, 0},
+                                                     {"activation_beta", ACCEL_ATTR_FLOAT, 0},
+                                                     {"activation_gamma", ACCEL_ATTR_FLOAT, 0},
+                                                     {0}};
+static const struct accel_attr_rule nbits_attrs[] = {{"K", ACCEL_ATTR_INT, ACCEL_REQUIRED},
+                                                     {"N", ACCEL_ATTR_INT, ACCEL_REQUIRED},
+                                                     {"accuracy_level", ACCEL_ATTR_INT, 0},
+                                                     {"bits", ACCEL_ATTR_INT, 0},
+                                                     {"block_size", ACCEL_ATTR_INT, ACCEL_REQUIRED},
+                                                     {"weight_prepacked", ACCEL_ATTR_INT, 0},
+                                                     {0}};
+static const char *const examples[] = {"3x4 5x4 5 | transB=1", "3x4 4x5",
+                                       "4x3 4x5 3x1 | transA=1 alpha=0.5 beta=2", NULL};
+static const char *const q_examples[] = {"3x4 scalar scalar 4x5 scalar scalar 5", NULL};
+static const char *const nbits_examples[] = {"2x3x32 8x1x16 8 | K=32 N=8 block_size=32", NULL};
+
+#define ROW(onnx, dom, least, most, rules, kernel, eg, ...)                                        \
+    {                                                                                              \
+        .name = (onnx), .domain = (dom), .since = 1, .min_in = (least), .max_in = (most),          \
+        .min_out = 1, .max_out = 1, .attrs = (rules), .parse = parse, .infer = infer,              \
+        .cost = cost, .weights = weights, .forward = (kernel),                                     \
+        .family = &(const struct gemm){__VA_ARGS__}, .examples = (eg)                              \
+    }
+const struct accel_op accel_op_gemm = ROW("Gemm", "", 2, 3, gemm_attrs, forward, examples, 1, 2, 0);
+const struct accel_op accel_op_ms_fusedgemm =
+    ROW("FusedGemm", "com.microsoft", 2, 3, fused_attrs, NULL, examples, 1, 2, 0);
+const struct accel_op accel_op_ms_qgemm =
+    ROW("QGemm", "com.microsoft", 6, 9, gemm_attrs, NULL, q_examples, 3, 6, 8);
+
+const struct accel_op accel_op_ms_matmulnbits = {
+    .name = "MatMulNBits",
+    .domain = "com.microsoft",
+    .since = 1,
+    .min_in = 3,
+    .max_in = 6,
+    .min_out = 1,
+    .max_out = 1,
+    .attrs = nbits_attrs,
+    .parse = nbits_parse,
+    .infer = nbits_infer,
+    .cost = nbits_cost,
+    .examples = nbits_examples,
+};

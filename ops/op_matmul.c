@@ -1,0 +1,246 @@
+/* Matrix products: A [… M K] times B [… K N] -> Y [… M N], leading axes by broadcasting; a vector
+ * on the left is a row, on the right a column, and its axis is dropped from Y.
+ *
+ * Members differ in where A and B stand and in the type of Y. com.microsoft's FusedMatMul can
+ * transpose both: side_axis() says on which stored axis a logical one lies, and everything else is
+ * written over logical axes. */
+#include "graph/attr.h"
+#include "ops/arith.h"
+#include "ops/operand.h"
+#include "ops/real.h"
+
+struct matmul {
+    int a, b, bias;       /* slots; bias -1: none */
+    enum accel_dtype out; /* UNDEFINED: that of slot `like` */
+    int like;
+};
+
+struct matmul_params {
+    bool trans_a, trans_b;             /* the last two axes are swapped */
+    bool trans_batch_a, trans_batch_b; /* M (or K) is stored before the batch axes */
+};
+
+static enum accel_err parse(struct accel_node *n, int opset)
+{
+    struct matmul_params *p = ACCEL_NEW(&n->graph->model->arena, struct matmul_params, 1);
+    int64_t a, b, batch_a, batch_b;
+    (void)opset;
+    if (!p)
+        return accel_fail_nomem();
+    ACCEL_TRY(accel_attr_int(&a, n, "transA", 0));
+    ACCEL_TRY(accel_attr_int(&b, n, "transB", 0));
+    ACCEL_TRY(accel_attr_int(&batch_a, n, "transBatchA", 0));
+    ACCEL_TRY(accel_attr_int(&batch_b, n, "transBatchB", 0));
+    p->trans_a = a != 0;
+    p->trans_b = b != 0;
+    p->trans_batch_a = batch_a != 0;
+    p->trans_batch_b = batch_b != 0;
+    n->params = p;
+    return ACCEL_OK;
+}
+
+/* Stored axis of logical axis i of an operand of this rank. */
+static int side_axis(int rank, int i, bool trans, bool trans_batch)
+{
+    if (rank < 2)
+        return i;
+    if (trans && i >= rank - 2)
+        i = i == rank - 2 ? rank - 1 : rank - 2;
+    if (trans_batch && i < rank - 1)
+        i = i == rank - 2 ? 0 : i + 1;
+    return i;
+}
+
+static int axis_a(const struct accel_node *n, int i)
+{
+    const struct matmul *f = n->op->family;
+    const struct matmul_params *p = n->params;
+    return side_axis(accel_operand_rank(n, f->a), i, p->trans_a, p->trans_batch_a);
+}
+static int axis_b(const struct accel_node *n, int i)
+{
+    const struct matmul *f = n->op->family;
+    const struct matmul_params *p = n->params;
+    return side_axis(accel_operand_rank(n, f->b), i, p->trans_b, p->trans_batch_b);
+}
+static struct accel_dim dim_a(const struct accel_node *n, int i)
+{
+    return accel_operand_dim(n, ((const struct matmul *)n->op->family)->a, axis_a(n, i));
+}
+static struct accel_dim dim_b(const struct accel_node *n, int i)
+{
+    return accel_operand_dim(n, ((const struct matmul *)n->op->family)->b, axis_b(n, i));
+}
+
+/* Logical axis along which the operand is summed. */
+static int k_of_a(int rank)
+{
+    return rank - 1;
+}
+static int k_of_b(int rank)
+{
+    return rank < 2 ? 0 : rank - 2;
+}
+
+static enum accel_err infer_batch(struct accel_shape *y, const struct accel_node *n, int ra, int rb,
+                                  int batch)
+{
+    for (int i = 0; i < batch; i++) {
+        int ia = i - (batch - (ra - 2)), ib = i - (batch - (rb - 2));
+        struct accel_dim a = ra > 2 && ia >= 0 ? dim_a(n, ia) : accel_dim_of(1);
+        struct accel_dim b = rb > 2 && ib >= 0 ? dim_b(n, ib) : accel_dim_of(1);
+        if (!accel_dim_stretch(&y->dim[i], a, b))
+            return accel_fail(ACCEL_ESHAPE, "batch axis %d of the inputs is %lld and %lld", i,
+                              (long long)a.n, (long long)b.n);
+    }
+    return ACCEL_OK;
+}
+
+static enum accel_err infer(struct accel_node *n)
+{
+    const struct matmul *f = n->op->family;
+    enum accel_dtype dtype = f->out != ACCEL_UNDEFINED ? f->out : accel_operand_dtype(n, f->like);
+    int ra = accel_operand_rank(n, f->a), rb = accel_operand_rank(n, f->b);
+    struct accel_shape y = {-1, NULL};
+    if (ra == 0 || rb == 0)
+        return accel_fail(ACCEL_ESHAPE, "'%.200s' is a scalar", n->in[ra == 0 ? f->a : f->b]->name);
+    if (ra < 0 || rb < 0) {
+        accel_result_set(n, 0, dtype, y);
+        return ACCEL_OK;
+    }
+    struct accel_dim ka = dim_a(n, k_of_a(ra)), kb = dim_b(n, k_of_b(rb));
+    if (accel_dim_differs(ka, kb))
+        return accel_fail(ACCEL_ESHAPE, "input has %lld columns, weight '%.200s' expects %lld",
+                          (long long)ka.n, n->in[f->b]->name, (long long)kb.n);
+    int batch = (ra > rb ? ra : rb) - 2, rank = batch > 0 ? batch : 0;
+    ACCEL_TRY(accel_shape_new(&y, n, rank + (ra > 1) + (rb > 1)));
+    ACCEL_TRY(infer_batch(&y, n, ra, rb, rank));
+    if (ra > 1)
+        y.dim[rank++] = dim_a(n, ra - 2);
+    if (rb > 1) {
+        y.dim[rank] = dim_b(n, rb - 1);
+        if (f->bias >= 0)
+            ACCEL_TRY(accel_operand_check_vector(n, f->bias, y.dim[rank], "bias"));
+    }
+    accel_result_set(n, 0, dtype, y);
+    return ACCEL_OK;
+}
+
+/* elements of Y times K */
+static void cost(const struct accel_node *n, struct accel_cost *c)
+{
+    const struct matmul *f = n->op->family;
+    int ra = accel_operand_rank(n, f->a), rb = accel_operand_rank(n, f->b);
+    int64_t k = ra > 0 ? dim_a(n, k_of_a(ra)).n : -1;
+    if (k < 0 && rb > 0)
+        k = dim_b(n, k_of_b(rb)).n;
+    c->macs = accel_macs_mul(accel_result_count(n, 0), k);
+}
+
+static int weights(const struct accel_node *n, struct accel_weight w[4])
+{
+    const struct matmul *f = n->op->family;
+    int ra = accel_operand_rank(n, f->a), rb = accel_operand_rank(n, f->b), count = 0;
+    if (rb >= 2)
+        w[count++] = (struct accel_weight){
+            f->b, rb, axis_b(n, rb - 1), axis_b(n, rb - 2), -1, "Linear", false, f->bias};
+    if (ra >= 2)
+        w[count++] = (struct accel_weight){
+            f->a, ra, axis_a(n, ra - 2), axis_a(n, ra - 1), -1, "Linear", false, -1};
+    return count;
+}
+
+/* ------------------------------------------------------------------ forward of MatMul */
+
+/* Element of an operand by its batch, row and column; sizes 1 stretch. */
+static int64_t batch_base(const struct accel_array *x, const struct accel_array *y, int y_batch,
+                          int64_t i)
+{
+    int64_t base = 0, step = x->rank < 2 ? 1 : x->dim[x->rank - 1] * x->dim[x->rank - 2];
+    for (int d = y_batch - 1; d >= 0; d--) {
+        int64_t at = i % y->dim[d];
+        int xd = d - (y_batch - (x->rank - 2));
+        i /= y->dim[d];
+        if (x->rank <= 2 || xd < 0)
+            continue;
+        base += (x->dim[xd] == 1 ? 0 : at) * step;
+        step *= x->dim[xd];
+    }
+    return base;
+}
+
+static enum accel_err forward(const struct accel_call *c)
+{
+    const struct accel_array *a = &c->x[0], *b = &c->x[1], *y = &c->y[0];
+    int64_t m = a->rank > 1 ? a->dim[a->rank - 2] : 1, k = a->dim[a->rank - 1];
+    int64_t cols = b->rank > 1 ? b->dim[b->rank - 1] : 1;
+    int batch = y->rank - (a->rank > 1) - (b->rank > 1);
+    bool whole = accel_op_is_int(y);
+    if (accel_op_is_int(a) != whole || accel_op_is_int(b) != whole)
+        return accel_fail(ACCEL_ENOSUP, "inputs of different types");
+    for (int64_t i = 0; i < y->n; i++) {
+        int64_t col = i % cols, row = i / cols % m, at = i / cols / m;
+        int64_t ia = batch_base(a, y, batch, at) + row * k;
+        int64_t ib = batch_base(b, y, batch, at) + col, sum_i = 0;
+        double sum = 0;
+        for (int64_t t = 0; t < k; t++) {
+            if (whole)
+                sum_i =
+                    accel_int_add(sum_i, accel_int_mul(((const int64_t *)a->data)[ia + t],
+                                                       ((const int64_t *)b->data)[ib + t * cols]));
+            else
+                sum += (double)((const real *)a->data)[ia + t] *
+                       (double)((const real *)b->data)[ib + t * cols];
+        }
+        if (whole)
+            ((int64_t *)y->data)[i] = accel_int_wrap(sum_i, y->dtype);
+        else
+            ((real *)y->data)[i] = (real)sum;
+    }
+    return ACCEL_OK;
+}
+
+/* ------------------------------------------------------------------ rows */
+
+static const struct accel_attr_rule no_attrs[] = {{0}};
+static const struct accel_attr_rule fused_attrs[] = {
+    {"alpha", ACCEL_ATTR_FLOAT, 0},     {"transA", ACCEL_ATTR_INT, 0},
+    {"transB", ACCEL_ATTR_INT, 0},      {"transBatchA", ACCEL_ATTR_INT, 0},
+    {"transBatchB", ACCEL_ATTR_INT, 0}, {0}};
+static const char *const matmul_examples[] = {
+    "3x4 4x5", "2x3x4 4x5", "2x1x3x4 5x4x2", "4 4x5", "3x4 4", "4 4", NULL};
+static const char *const fused_examples[] = {"3x4 4x5", "4x3 5x4 | transA=1 transB=1 alpha=0.5",
+                                             NULL};
+static const char *const integer_examples[] = {"3x4 4x5", NULL};
+static const char *const q_examples[] = {"3x4 scalar scalar 4x5 scalar scalar scalar scalar", NULL};
+static const char *const dynamic_examples[] = {"3x4 4x5 scalar", NULL};
+static const char *const to_float_examples[] = {"3x4 4x5 scalar scalar", NULL};
+
+#define ROW(onnx, dom, opset, least, most, rules, kernel, eg, ...)                                 \
+    {                                                                                              \
+        .name = (onnx), .domain = (dom), .since = (opset), .min_in = (least), .max_in = (most),    \
+        .min_out = 1, .max_out = 1, .attrs = (rules), .parse = parse, .infer = infer,              \
+        .cost = cost, .weights = weights, .forward = (kernel),                                     \
+        .family = &(const struct matmul){__VA_ARGS__}, .examples = (eg)                            \
+    }
+#define MS "com.microsoft"
+
+const struct accel_op accel_op_matmul =
+    ROW("MatMul", "", 1, 2, 2, no_attrs, forward, matmul_examples, .b = 1, .bias = -1);
+const struct accel_op accel_op_matmulinteger =
+    ROW("MatMulInteger", "", 10, 2, 4, no_attrs, NULL, integer_examples, .b = 1, .bias = -1,
+        .out = ACCEL_I32);
+const struct accel_op accel_op_qlinearmatmul =
+    ROW("QLinearMatMul", "", 10, 8, 8, no_attrs, NULL, q_examples, .b = 3, .bias = -1, .like = 7);
+const struct accel_op accel_op_ms_fusedmatmul =
+    ROW("FusedMatMul", MS, 1, 2, 2, fused_attrs, NULL, fused_examples, .b = 1, .bias = -1);
+const struct accel_op accel_op_ms_transposematmul =
+    ROW("TransposeMatMul", MS, 1, 2, 2, fused_attrs, NULL, fused_examples, .b = 1, .bias = -1);
+const struct accel_op accel_op_ms_matmulinteger16 =
+    ROW("MatMulInteger16", MS, 1, 2, 2, no_attrs, NULL, integer_examples, .b = 1, .bias = -1,
+        .out = ACCEL_I32);
+const struct accel_op accel_op_ms_dynamicquantizematmul =
+    ROW("DynamicQuantizeMatMul", MS, 1, 3, 5, no_attrs, NULL, dynamic_examples, .b = 1, .bias = 4);
+const struct accel_op accel_op_ms_matmulintegertofloat =
+    ROW("MatMulIntegerToFloat", MS, 1, 4, 7, no_attrs, NULL, to_float_examples, .b = 1, .bias = 6,
+        .like = 2);

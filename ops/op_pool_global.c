@@ -1,0 +1,202 @@
+/* Pools whose output size is given or fixed: the global ones [N C D…] -> [N C 1…], MaxUnpool, and
+ * the two pools over regions of interest. */
+#include "graph/attr.h"
+#include "graph/constprop.h"
+#include "ops/operand.h"
+#include "ops/window.h"
+
+/* ------------------------------------------------------------------ global */
+
+struct global_params {
+    bool channels_last; /* com.microsoft only */
+};
+
+static enum accel_err global_parse(struct accel_node *n, int opset)
+{
+    int64_t last;
+    struct global_params *p = ACCEL_NEW(&n->graph->model->arena, struct global_params, 1);
+    (void)opset;
+    if (!p)
+        return accel_fail_nomem();
+    ACCEL_TRY(accel_attr_int(&last, n, "channels_last", 0));
+    p->channels_last = last != 0;
+    n->params = p;
+    return ACCEL_OK;
+}
+
+static enum accel_err global_infer(struct accel_node *n)
+{
+    const struct global_params *p = n->params;
+    int rank = accel_operand_rank(n, 0);
+    struct accel_shape y;
+    if (rank >= 0 && rank < 2)
+        return accel_fail(ACCEL_ESHAPE, "input has rank %d, a global pool needs 2 or more", rank);
+    ACCEL_TRY(accel_shape_new(&y, n, rank));
+    for (int i = 0; i < rank; i++)
+        y.dim[i] = i == 0 || i == (p->channels_last ? rank - 1 : 1) ? accel_operand_dim(n, 0, i)
+                                                                    : accel_dim_of(1);
+    accel_result_set(n, 0, accel_operand_dtype(n, 0), y);
+    return ACCEL_OK;
+}
+
+/* ------------------------------------------------------------------ MaxUnpool */
+
+static enum accel_err unpool_parse(struct accel_node *n, int opset)
+{
+    struct accel_window *w = ACCEL_NEW(&n->graph->model->arena, struct accel_window, 1);
+    (void)opset;
+    if (!w)
+        return accel_fail_nomem();
+    ACCEL_TRY(accel_window_read(w, n));
+    if (!w->kernel)
+        return accel_fail(ACCEL_EMODEL, "attribute 'kernel_shape' is missing");
+    n->params = w;
+    return ACCEL_OK;
+}
+
+static enum accel_err unpool_given(struct accel_node *n, int rank)
+{
+    const int64_t *size;
+    int64_t count;
+    struct accel_shape y;
+    ACCEL_TRY(accel_known_ints(&size, &count, n->in[2]));
+    ACCEL_TRY(accel_shape_new(&y, n, rank));
+    if (size && rank >= 0 && count != rank)
+        return accel_fail(ACCEL_ESHAPE, "output_shape has %lld entries for an input of rank %d",
+                          (long long)count, rank);
+    for (int i = 0; size && i < rank; i++) {
+        if (size[i] < 0)
+            return accel_fail(ACCEL_ESHAPE, "output_shape holds %lld", (long long)size[i]);
+        y.dim[i] = accel_dim_of(size[i]);
+    }
+    accel_result_set(n, 0, accel_operand_dtype(n, 0), y);
+    return ACCEL_OK;
+}
+
+static enum accel_err unpool_infer(struct accel_node *n)
+{
+    const struct accel_window *w = n->params;
+    int rank = accel_operand_rank(n, 0);
+    struct accel_shape y;
+    if (rank >= 0 && rank < 3)
+        return accel_fail(ACCEL_ESHAPE, "input has rank %d, a pool needs 3 or more", rank);
+    ACCEL_TRY(accel_window_check(w, rank < 0 ? -1 : rank - 2));
+    if (accel_operand(n, 2))
+        return unpool_given(n, rank);
+    ACCEL_TRY(accel_shape_new(&y, n, rank));
+    for (int i = 0; i < rank; i++) {
+        y.dim[i] = accel_operand_dim(n, 0, i);
+        if (i < 2)
+            continue;
+        /* (in - 1) * stride + kernel - pads */
+        int64_t stride = accel_window_stride(w, i - 2), add = w->kernel[i - 2] - stride;
+        if (w->pad)
+            add -= w->pad[i - 2] + w->pad[w->n_pad / 2 + (size_t)(i - 2)];
+        ACCEL_TRY(
+            accel_dim_derive(&y.dim[i], accel_operand_symbols(n), y.dim[i], stride, add, 1, 0));
+    }
+    accel_result_set(n, 0, accel_operand_dtype(n, 0), y);
+    return ACCEL_OK;
+}
+
+/* ------------------------------------------------------------------ regions of interest */
+
+struct roi_params {
+    int64_t height, width;
+};
+
+static enum accel_err roi_parsed(struct accel_node *n, int64_t height, int64_t width)
+{
+    struct roi_params *p = ACCEL_NEW(&n->graph->model->arena, struct roi_params, 1);
+    if (!p)
+        return accel_fail_nomem();
+    if (height < 1 || width < 1)
+        return accel_fail(ACCEL_EMODEL, "the output size is %lld x %lld", (long long)height,
+                          (long long)width);
+    *p = (struct roi_params){height, width};
+    n->params = p;
+    return ACCEL_OK;
+}
+
+static enum accel_err roi_pool_parse(struct accel_node *n, int opset)
+{
+    const int64_t *size;
+    size_t count;
+    (void)opset;
+    ACCEL_TRY(accel_attr_ints(&size, &count, n, "pooled_shape"));
+    if (count != 2)
+        return accel_fail(ACCEL_EMODEL, "attribute 'pooled_shape' has %zu entries instead of 2",
+                          count);
+    return roi_parsed(n, size[0], size[1]);
+}
+
+static enum accel_err roi_align_parse(struct accel_node *n, int opset)
+{
+    int64_t height, width;
+    (void)opset;
+    ACCEL_TRY(accel_attr_int(&height, n, "output_height", 1));
+    ACCEL_TRY(accel_attr_int(&width, n, "output_width", 1));
+    return roi_parsed(n, height, width);
+}
+
+/* [R C height width] for R regions, axis 0 of input 1. */
+static enum accel_err roi_infer(struct accel_node *n)
+{
+    const struct roi_params *p = n->params;
+    ACCEL_TRY(accel_operand_check_rank(n, 0, 4));
+    ACCEL_TRY(accel_operand_check_rank(n, 1, 2));
+    struct accel_dim y[4] = {accel_operand_dim(n, 1, 0), accel_operand_dim(n, 0, 1),
+                             accel_dim_of(p->height), accel_dim_of(p->width)};
+    return accel_result_dims(n, 0, accel_operand_dtype(n, 0), 4, y);
+}
+
+static const struct accel_attr_rule no_attrs[] = {{0}};
+static const struct accel_attr_rule lp_attrs[] = {{"p", ACCEL_ATTR_INT, 0}, {0}};
+static const struct accel_attr_rule q_attrs[] = {{"channels_last", ACCEL_ATTR_INT, 0}, {0}};
+static const struct accel_attr_rule unpool_attrs[] = {
+    {"kernel_shape", ACCEL_ATTR_INTS, ACCEL_REQUIRED},
+    {"pads", ACCEL_ATTR_INTS, 0},
+    {"strides", ACCEL_ATTR_INTS, 0},
+    {0}};
+static const struct accel_attr_rule roi_pool_attrs[] = {
+    {"pooled_shape", ACCEL_ATTR_INTS, ACCEL_REQUIRED}, {"spatial_scale", ACCEL_ATTR_FLOAT, 0}, {0}};
+static const struct accel_attr_rule roi_align_attrs[] = {
+    {"coordinate_transformation_mode", ACCEL_ATTR_STRING, 0},
+    {"mode", ACCEL_ATTR_STRING, 0},
+    {"output_height", ACCEL_ATTR_INT, 0},
+    {"output_width", ACCEL_ATTR_INT, 0},
+    {"sampling_ratio", ACCEL_ATTR_INT, 0},
+    {"spatial_scale", ACCEL_ATTR_FLOAT, 0},
+    {0}};
+
+static const char *const global_examples[] = {"2x3x4x4", "1x2x5", NULL};
+static const char *const q_examples[] = {"2x3x4x4 scalar scalar scalar scalar", NULL};
+static const char *const unpool_examples[] = {"1x1x2x2 1x1x2x2 | kernel_shape=2,2 strides=2,2",
+                                              NULL};
+static const char *const roi_pool_examples[] = {"1x3x8x8 2x5 | pooled_shape=2,2", NULL};
+static const char *const roi_align_examples[] = {"1x3x8x8 2x4 2 | output_height=2 output_width=3",
+                                                 NULL};
+
+#define ROW(onnx, dom, opset, n_in, most, flag, rules, read, shapes, eg)                           \
+    {                                                                                              \
+        .name = (onnx), .domain = (dom), .since = (opset), .min_in = (n_in), .max_in = (most),     \
+        .min_out = 1, .max_out = 1, .flags = (flag), .attrs = (rules), .parse = (read),            \
+        .infer = (shapes), .examples = (eg)                                                        \
+    }
+const struct accel_op accel_op_globalaveragepool =
+    ROW("GlobalAveragePool", "", 1, 1, 1, 0, no_attrs, global_parse, global_infer, global_examples);
+const struct accel_op accel_op_globalmaxpool =
+    ROW("GlobalMaxPool", "", 1, 1, 1, ACCEL_OP_COMPARES, no_attrs, global_parse, global_infer,
+        global_examples);
+const struct accel_op accel_op_globallppool =
+    ROW("GlobalLpPool", "", 1, 1, 1, 0, lp_attrs, global_parse, global_infer, global_examples);
+const struct accel_op accel_op_ms_qlinearglobalaveragepool =
+    ROW("QLinearGlobalAveragePool", "com.microsoft", 1, 5, 5, 0, q_attrs, global_parse,
+        global_infer, q_examples);
+const struct accel_op accel_op_maxunpool =
+    ROW("MaxUnpool", "", 9, 2, 3, 0, unpool_attrs, unpool_parse, unpool_infer, unpool_examples);
+const struct accel_op accel_op_maxroipool =
+    ROW("MaxRoiPool", "", 1, 2, 2, ACCEL_OP_COMPARES, roi_pool_attrs, roi_pool_parse, roi_infer,
+        roi_pool_examples);
+const struct accel_op accel_op_roialign = ROW("RoiAlign", "", 10, 3, 3, 0, roi_align_attrs,
+                                              roi_align_parse, roi_infer, roi_align_examples);

@@ -1,0 +1,129 @@
+/* QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear: the shape of the input, another type.
+ * One scale for all, one per position of `axis`, or one per block of `block_size` along it. */
+#include "graph/attr.h"
+#include "ops/operand.h"
+
+struct quantize_params {
+    int64_t axis, block;
+    enum accel_dtype out; /* UNDEFINED: not said */
+};
+
+static enum accel_err parse(struct accel_node *n, int opset)
+{
+    struct quantize_params *p = ACCEL_NEW(&n->graph->model->arena, struct quantize_params, 1);
+    int64_t out;
+    (void)opset;
+    if (!p)
+        return accel_fail_nomem();
+    ACCEL_TRY(accel_attr_int(&p->axis, n, "axis", 1));
+    ACCEL_TRY(accel_attr_int(&p->block, n, "block_size", 0));
+    ACCEL_TRY(accel_attr_int(&out, n, "output_dtype", 0));
+    if (p->block < 0)
+        return accel_fail(ACCEL_EMODEL, "attribute 'block_size' is %lld", (long long)p->block);
+    if (out < 0 || out >= ACCEL_N_DTYPES || !accel_dtype_find((int)out))
+        return accel_fail(ACCEL_EMODEL, "attribute 'output_dtype' is %lld", (long long)out);
+    p->out = (enum accel_dtype)out;
+    n->params = p;
+    return ACCEL_OK;
+}
+
+static enum accel_err check_scale(const struct accel_node *n)
+{
+    const struct quantize_params *p = n->params;
+    int rank = accel_operand_rank(n, 0), scales = accel_operand_rank(n, 1), axis = 0;
+    if (rank < 1 || scales < 1 || (scales == 1 && accel_operand_dim(n, 1, 0).n == 1))
+        return ACCEL_OK;
+    ACCEL_TRY(accel_axis_of(&axis, p->axis, rank));
+    struct accel_dim x = accel_operand_dim(n, 0, axis);
+    if (scales == 1 && !p->block) {
+        struct accel_dim s = accel_operand_dim(n, 1, 0);
+        if (accel_dim_differs(s, x))
+            return accel_fail(ACCEL_ESHAPE, "scale '%.200s' has %lld elements, axis %d is %lld",
+                              n->in[1]->name, (long long)s.n, axis, (long long)x.n);
+        return ACCEL_OK;
+    }
+    if (scales != rank)
+        return accel_fail(ACCEL_ESHAPE, "scale '%.200s' of rank %d for an input of rank %d",
+                          n->in[1]->name, scales, rank);
+    for (int i = 0; i < rank; i++) {
+        struct accel_dim s = accel_operand_dim(n, 1, i), want = accel_operand_dim(n, 0, i);
+        if (i == axis && accel_dim_known(want) && p->block > 0)
+            want = accel_dim_of(want.n / p->block + (want.n % p->block != 0));
+        if ((i != axis || p->block > 0) && accel_dim_differs(s, want))
+            return accel_fail(ACCEL_ESHAPE, "axis %d of scale '%.200s' is %lld instead of %lld", i,
+                              n->in[1]->name, (long long)s.n, (long long)want.n);
+    }
+    return ACCEL_OK;
+}
+
+static enum accel_err quantize_infer(struct accel_node *n)
+{
+    const struct quantize_params *p = n->params;
+    enum accel_dtype dtype = p->out;
+    if (dtype == ACCEL_UNDEFINED)
+        dtype = accel_operand(n, 2) ? accel_operand_dtype(n, 2) : ACCEL_U8;
+    ACCEL_TRY(check_scale(n));
+    return accel_result_like(n, 0, dtype, accel_operand(n, 0));
+}
+
+static enum accel_err dequantize_infer(struct accel_node *n)
+{
+    const struct quantize_params *p = n->params;
+    enum accel_dtype dtype = p->out != ACCEL_UNDEFINED ? p->out : accel_operand_dtype(n, 1);
+    ACCEL_TRY(check_scale(n));
+    return accel_result_like(n, 0, dtype, accel_operand(n, 0));
+}
+
+static int carry(const struct accel_node *n, int axis)
+{
+    return axis >= 0 && axis < accel_operand_rank(n, 0) ? axis : -1;
+}
+
+static enum accel_err dynamic_infer(struct accel_node *n)
+{
+    ACCEL_TRY(accel_result_like(n, 0, ACCEL_U8, accel_operand(n, 0)));
+    ACCEL_TRY(accel_result_dims(n, 1, ACCEL_F32, 0, NULL));
+    return accel_result_dims(n, 2, ACCEL_U8, 0, NULL);
+}
+
+static const struct accel_attr_rule quantize_attrs[] = {
+    {"axis", ACCEL_ATTR_INT, 0},      {"block_size", ACCEL_ATTR_INT, 0},
+    {"saturate", ACCEL_ATTR_INT, 0},  {"output_dtype", ACCEL_ATTR_INT, 0},
+    {"precision", ACCEL_ATTR_INT, 0}, {0}};
+static const struct accel_attr_rule dequantize_attrs[] = {{"axis", ACCEL_ATTR_INT, 0},
+                                                          {"block_size", ACCEL_ATTR_INT, 0},
+                                                          {"output_dtype", ACCEL_ATTR_INT, 0},
+                                                          {0}};
+static const struct accel_attr_rule no_attrs[] = {{0}};
+static const char *const examples[] = {"2x3x4 scalar scalar", "2x3x4 3 3 | axis=1",
+                                       "2x8 2x2 2x2 | axis=1 block_size=4", NULL};
+static const char *const dynamic_examples[] = {"2x3x4", NULL};
+
+#define ROW(onnx, dom, opset, flag, rules, shapes, passes)                                         \
+    {                                                                                              \
+        .name = (onnx), .domain = (dom), .since = (opset), .min_in = 2, .max_in = 3, .min_out = 1, \
+        .max_out = 1, .flags = (flag), .attrs = (rules), .parse = parse, .infer = (shapes),        \
+        .carry = (passes), .keep = 1u << 1, .examples = examples                                   \
+    }
+const struct accel_op accel_op_quantizelinear =
+    ROW("QuantizeLinear", "", 10, ACCEL_OP_COMPARES, quantize_attrs, quantize_infer, NULL);
+const struct accel_op accel_op_dequantizelinear =
+    ROW("DequantizeLinear", "", 10, 0, dequantize_attrs, dequantize_infer, carry);
+const struct accel_op accel_op_ms_quantizelinear = ROW(
+    "QuantizeLinear", "com.microsoft", 1, ACCEL_OP_COMPARES, quantize_attrs, quantize_infer, NULL);
+const struct accel_op accel_op_ms_dequantizelinear =
+    ROW("DequantizeLinear", "com.microsoft", 1, 0, dequantize_attrs, dequantize_infer, carry);
+
+const struct accel_op accel_op_dynamicquantizelinear = {
+    .name = "DynamicQuantizeLinear",
+    .domain = "",
+    .since = 11,
+    .min_in = 1,
+    .max_in = 1,
+    .min_out = 3,
+    .max_out = 3,
+    .flags = ACCEL_OP_COMPARES,
+    .attrs = no_attrs,
+    .infer = dynamic_infer,
+    .examples = dynamic_examples,
+};
