@@ -176,7 +176,7 @@ static enum accel_err whole_pass(const struct accel_tensor *t, int bits, char *e
 enum accel_err accel_tensor_scan(const struct accel_tensor *t, struct accel_buffer *b,
                                  accel_sink sink, void *ctx)
 {
-    int bits;
+    int bits = 0;
     if (!t->n)
         return ACCEL_OK;
     ACCEL_TRY(width_get(&bits, t));
@@ -187,7 +187,7 @@ enum accel_err accel_tensor_stream(const struct accel_tensor *t, struct accel_bu
                                    accel_sink sink, void *ctx)
 {
     struct accel_edit *edit = t->edit;
-    int bits;
+    int bits = 0;
     if (!edit)
         return accel_tensor_scan(t, b, sink, ctx);
     if (!t->n)
@@ -209,7 +209,7 @@ enum accel_err accel_tensor_stream(const struct accel_tensor *t, struct accel_bu
 enum accel_err accel_tensor_read(const struct accel_tensor *t, uint64_t first, uint64_t count,
                                  void *elem)
 {
-    int bits;
+    int bits = 0;
     if (!count)
         return ACCEL_OK;
     ACCEL_TRY(width_get(&bits, t));

@@ -19,6 +19,26 @@ struct channelwise {
     uint64_t *equal;   /* [n] entries with the key; then ties left */
 };
 
+/* The channel of one element after the other, without a division for each. */
+struct spot {
+    uint64_t channel, left;
+};
+
+static struct spot spot_at(const struct channelwise *c, uint64_t index)
+{
+    return (struct spot){index / c->inner % c->n, c->inner - index % c->inner};
+}
+
+static inline uint64_t spot_step(struct spot *s, const struct channelwise *c)
+{
+    uint64_t channel = s->channel;
+    if (!--s->left) {
+        s->left = c->inner;
+        s->channel = channel + 1 < c->n ? channel + 1 : 0;
+    }
+    return channel;
+}
+
 /* One pass over the elements of channels [from, to). */
 struct digit_pass {
     struct channelwise *c;
@@ -30,12 +50,13 @@ static enum accel_err digit_sink(void *ctx, uint64_t first, uint64_t count, cons
 {
     struct digit_pass *p = ctx;
     const struct channelwise *c = p->c;
+    struct spot spot = spot_at(c, first);
     uint64_t key[ACCEL_KEY_BLOCK], mask = ((uint64_t)1 << (p->high - p->low)) - 1;
     for (uint64_t i = 0; i < count; i += ACCEL_KEY_BLOCK) {
         size_t n = count - i < ACCEL_KEY_BLOCK ? (size_t)(count - i) : ACCEL_KEY_BLOCK;
         accel_key_load(&c->m.key, elem, i, first + i, n, key);
         for (size_t j = 0; j < n; j++) {
-            uint64_t ch = (first + i + j) / c->inner % c->n;
+            uint64_t ch = spot_step(&spot, c);
             if (ch >= p->from && ch < p->to && key[j] >> p->high == c->key[ch])
                 p->table[(ch - p->from) * N_DIGIT + (key[j] >> p->low & mask)]++;
         }
@@ -52,12 +73,13 @@ struct walk_pass {
 static enum accel_err below_sink(void *ctx, uint64_t first, uint64_t count, const void *elem)
 {
     struct walk_pass *p = ctx;
+    struct spot spot = spot_at(p->c, first);
     uint64_t key[ACCEL_KEY_BLOCK];
     for (uint64_t i = 0; i < count; i += ACCEL_KEY_BLOCK) {
         size_t n = count - i < ACCEL_KEY_BLOCK ? (size_t)(count - i) : ACCEL_KEY_BLOCK;
         accel_key_load(&p->c->m.key, elem, i, first + i, n, key);
         for (size_t j = 0; j < n; j++)
-            p->c->equal[(first + i + j) / p->c->inner % p->c->n] += key[j] < p->limit;
+            p->c->equal[spot_step(&spot, p->c)] += key[j] < p->limit;
     }
     return ACCEL_OK;
 }
@@ -66,12 +88,13 @@ static enum accel_err below_sink(void *ctx, uint64_t first, uint64_t count, cons
 static enum accel_err tie_sink(void *ctx, uint64_t first, uint64_t count, const void *elem)
 {
     struct channelwise *c = ctx;
+    struct spot spot = spot_at(c, first);
     uint64_t key[ACCEL_KEY_BLOCK];
     for (uint64_t i = 0; i < count; i += ACCEL_KEY_BLOCK) {
         size_t n = count - i < ACCEL_KEY_BLOCK ? (size_t)(count - i) : ACCEL_KEY_BLOCK;
         accel_key_load(&c->m.key, elem, i, first + i, n, key);
         for (size_t j = 0; j < n; j++) {
-            uint64_t ch = (first + i + j) / c->inner % c->n;
+            uint64_t ch = spot_step(&spot, c);
             if (c->equal[ch] && key[j] == c->key[ch] && !--c->equal[ch])
                 c->tie_end[ch] = first + i + j + 1;
         }
@@ -189,12 +212,13 @@ static void run_cut(const struct channelwise *c, void *elem, uint64_t at, uint64
 /* Elements whose neighbours belong to other channels. */
 static void mixed_cut(const struct channelwise *c, void *elem, uint64_t first, uint64_t count)
 {
+    struct spot spot = spot_at(c, first);
     uint64_t key[ACCEL_KEY_BLOCK];
     for (uint64_t i = 0; i < count; i += ACCEL_KEY_BLOCK) {
         size_t n = count - i < ACCEL_KEY_BLOCK ? (size_t)(count - i) : ACCEL_KEY_BLOCK;
         accel_key_load(&c->m.key, elem, i, first + i, n, key);
         for (size_t j = 0; j < n; j++) {
-            uint64_t index = first + i + j, ch = index / c->inner % c->n;
+            uint64_t index = first + i + j, ch = spot_step(&spot, c);
             if (key[j] < c->key[ch] || (key[j] == c->key[ch] && index < c->tie_end[ch]))
                 accel_key_clear(&c->m.key, elem, i + j, index);
         }

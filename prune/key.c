@@ -122,8 +122,12 @@ uint64_t accel_key_at_least(const struct accel_key *k, double v)
 
 void accel_key_clear(const struct accel_key *k, void *elem, size_t at, uint64_t index)
 {
-    double zero = k->scale ? k->zero[channel_of(k, index)] : 0;
-    accel_dtype_from_f64(k->dtype, &zero, 1, elem, at);
+    if (k->scale) {
+        accel_dtype_from_f64(k->dtype, &k->zero[channel_of(k, index)], 1, elem, at);
+    } else {
+        size_t width = (size_t)accel_dtype_find((int)k->dtype)->bits / 8;
+        memset((char *)elem + at * width, 0, width);
+    }
 }
 
 /* ------------------------------------------------------------------------- loops over elements */

@@ -9,7 +9,8 @@
 
 #include "base/alloc.h"
 
-enum { ROOM = 4096, COMPARE_MOST = 16 }; /* keys held; groups up to this are compared in pairs */
+/* Keys held; groups up to COMPARE_MOST are compared in pairs, WIDE of them at a time. */
+enum { ROOM = 4096, COMPARE_MOST = 16, WIDE = ROOM / COMPARE_MOST };
 
 struct nm {
     struct accel_mask m;
@@ -81,13 +82,90 @@ static void mark_bits(struct nm *x, uint64_t g, uint64_t width, uint64_t q)
     }
 }
 
-static void clear_one(const struct accel_key *k, void *elem, uint64_t at, uint64_t index)
+/* --------------------------------------------------------------- small groups of f32, f16, bf16 */
+
+typedef uint32_t loose32 __attribute__((aligned(1), may_alias));
+typedef uint16_t loose16 __attribute__((aligned(1), may_alias));
+
+/* The stored bits of `width` groups, element j of group q at bits[j * width + q]; and back. */
+static void bits_load(uint32_t *bits, const struct accel_key *k, const void *elem, uint64_t at,
+                      uint64_t g, uint64_t width, uint64_t step, uint64_t jump)
 {
-    int bits = accel_dtype_find((int)k->dtype)->bits;
-    if (k->scale)
-        accel_key_clear(k, elem, (size_t)at, index);
+    const loose32 *p = (const loose32 *)elem + (k->bits == 31 ? at : 0);
+    const loose16 *h = (const loose16 *)elem + (k->bits == 15 ? at : 0);
+    for (uint64_t j = 0; j < g; j++)
+        if (k->bits == 31)
+            for (uint64_t q = 0; q < width; q++)
+                bits[j * width + q] = p[j * step + q * jump];
+        else
+            for (uint64_t q = 0; q < width; q++)
+                bits[j * width + q] = h[j * step + q * jump];
+}
+
+static void bits_store(const uint32_t *bits, const struct accel_key *k, void *elem, uint64_t at,
+                       uint64_t g, uint64_t width, uint64_t step, uint64_t jump)
+{
+    loose32 *p = (loose32 *)elem + (k->bits == 31 ? at : 0);
+    loose16 *h = (loose16 *)elem + (k->bits == 15 ? at : 0);
+    for (uint64_t j = 0; j < g; j++)
+        if (k->bits == 31)
+            for (uint64_t q = 0; q < width; q++)
+                p[j * step + q * jump] = bits[j * width + q];
+        else
+            for (uint64_t q = 0; q < width; q++)
+                h[j * step + q * jump] = (uint16_t)bits[j * width + q];
+}
+
+/* out = in, but zero where `keep` others of the group win. One body, compiled twice. */
+static inline __attribute__((always_inline)) void small_body(uint32_t *restrict out,
+                                                             const uint32_t *restrict in,
+                                                             uint32_t mask, uint32_t keep,
+                                                             uint64_t g, uint64_t width)
+{
+    uint32_t beaten[WIDE];
+    for (uint64_t j = 0; j < g; j++) {
+        const uint32_t *a = in + j * width;
+        memset(beaten, 0, width * sizeof *beaten);
+        for (uint64_t i = 0; i < j; i++)
+            for (uint64_t q = 0; q < width; q++)
+                beaten[q] += (int32_t)(in[i * width + q] & mask) > (int32_t)(a[q] & mask);
+        for (uint64_t i = j + 1; i < g; i++)
+            for (uint64_t q = 0; q < width; q++)
+                beaten[q] += (int32_t)(in[i * width + q] & mask) >= (int32_t)(a[q] & mask);
+        for (uint64_t q = 0; q < width; q++)
+            out[j * width + q] = beaten[q] >= keep ? 0 : a[q];
+    }
+}
+
+static void small_plain(uint32_t *out, const uint32_t *in, uint32_t mask, uint32_t keep, uint64_t g,
+                        uint64_t width)
+{
+    small_body(out, in, mask, keep, g, width);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static void small_avx2(uint32_t *out, const uint32_t *in,
+                                                       uint32_t mask, uint32_t keep, uint64_t g,
+                                                       uint64_t width)
+{
+    small_body(out, in, mask, keep, g, width);
+}
+#endif
+
+static void small_cut(const struct nm *x, void *elem, uint64_t at, uint64_t g, uint64_t width,
+                      uint64_t step, uint64_t jump)
+{
+    uint32_t in[WIDE * COMPARE_MOST], out[WIDE * COMPARE_MOST];
+    const struct accel_key *k = &x->m.key;
+    uint32_t mask = k->bits == 31 ? 0x7fffffff : 0x7fff;
+    bits_load(in, k, elem, at, g, width, step, jump);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2"))
+        small_avx2(out, in, mask, (uint32_t)x->keep, g, width);
     else
-        memset((char *)elem + at * ((uint64_t)bits / 8), 0, (size_t)bits / 8);
+#endif
+        small_plain(out, in, mask, (uint32_t)x->keep, g, width);
+    bits_store(out, k, elem, at, g, width, step, jump);
 }
 
 /* `width` groups of g elements; element j of group q is element at + j * step + q * jump of
@@ -96,6 +174,10 @@ static void groups_cut(struct nm *x, void *elem, uint64_t first, uint64_t at, ui
                        uint64_t width, uint64_t step, uint64_t jump)
 {
     const struct accel_key *k = &x->m.key;
+    if (g <= COMPARE_MOST && k->bits < 63) {
+        small_cut(x, elem, at, g, width, step, jump);
+        return;
+    }
     if (jump == 1) {
         for (uint64_t j = 0; j < g; j++)
             accel_key_load(k, elem, (size_t)(at + j * step), first + at + j * step, (size_t)width,
@@ -116,14 +198,14 @@ static void groups_cut(struct nm *x, void *elem, uint64_t first, uint64_t at, ui
         for (uint64_t q = 0; q < width; q++)
             if (x->gone[j * width + q]) {
                 uint64_t i = at + j * step + q * jump;
-                clear_one(k, elem, i, first + i);
+                accel_key_clear(k, elem, (size_t)i, first + i);
             }
 }
 
 static enum accel_err nm_apply(struct accel_edit *e, uint64_t first, uint64_t count, void *elem)
 {
     struct nm *x = (struct nm *)e;
-    uint64_t most = ROOM / x->group;
+    uint64_t most = x->group <= COMPARE_MOST ? WIDE : ROOM / x->group;
     for (uint64_t at = 0; at < count && !x->m.left;) {
         uint64_t d = (first + at) / x->inner % x->axis;
         uint64_t g = x->axis - d < x->group ? x->axis - d : x->group;

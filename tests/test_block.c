@@ -1,3 +1,4 @@
+/* Block granularities against block means computed the slow way. */
 #include "tests/mask_t.h"
 
 static struct mask_t w, v;

@@ -1,3 +1,4 @@
+/* Element types: sizes, conversions and rounding. */
 #include <string.h>
 
 #include "graph/dtype.h"

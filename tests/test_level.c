@@ -1,3 +1,4 @@
+/* Level pruning, thresholds, bounds, global groups, channels, aligned biases: against sorts. */
 #include "tests/mask_t.h"
 
 static struct mask_t w, v;

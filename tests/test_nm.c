@@ -1,3 +1,4 @@
+/* n:m patterns against a comparison of every pair. */
 #include "tests/mask_t.h"
 
 static struct mask_t w;

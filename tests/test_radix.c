@@ -1,3 +1,4 @@
+/* Selection by counting against the slow way: a search for the smallest, again and again. */
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,3 +1,4 @@
+/* Streaming of tensors from memory and files, with edits and without. */
 #include <string.h>
 #include <unistd.h>
 
