@@ -44,6 +44,7 @@ static void set_row(int i, const char *name, const char *label, const char *op, 
 
 static void begin(void)
 {
+    static const char *const set[] = {"a=<b>", "c=1"};
     set_row(0, "layer1.weight", "/layer1/Gemm", "Gemm", true, "selected");
     set_row(1, "<script>alert(1)</script>\x1b[31m", "/a&b/\"x\"", "Gemm", true, "selected");
     set_row(2, "layer4.weight", "/layer4/Gemm", "Gemm", false, "excluded");
@@ -58,6 +59,8 @@ static void begin(void)
         .pruner = "level",
         .config_name = "prune.json",
         .config_text = "[{\"op_types\": [\"Linear\"], \"sparse_ratio\": 0.3}]",
+        .set = set,
+        .n_set = 2,
         .row = row,
         .n_row = N_ROWS,
         .totals = {266610, 266600, 125490, 266610},
@@ -107,6 +110,7 @@ START_TEST(html_escapes_names_and_config)
     ck_assert_int_eq(times(text, "&lt;script&gt;alert(1)&lt;/script&gt;\xef\xbf\xbd[31m"), 2);
     ck_assert(strstr(text, "/a&amp;b/&quot;x&quot;"));
     ck_assert(strstr(text, "{&quot;op_types&quot;: [&quot;Linear&quot;]"));
+    ck_assert(strstr(text, "changed on the command line: <code>a=&lt;b&gt;</code>, <code>c=1<"));
     ck_assert(strstr(text, "&#39;w\xef\xbf\xbd&#39; has NaN"));
 }
 END_TEST

@@ -91,6 +91,8 @@ static enum accel_err make_report(struct prune *p, uint64_t size)
         .pruner = p->config->pruner,
         .config_name = job->config->name,
         .config_text = job->config->text,
+        .set = job->opt.set.at,
+        .n_set = job->opt.set.n,
         .row = p->plan->row,
         .n_row = p->plan->n_row,
         .totals = p->plan->totals,
@@ -165,17 +167,23 @@ static enum accel_err prune(struct prune *p)
 {
     struct accel_job *job = p->job;
     const struct accel_onnx_read_options how = {.allow_linked_data = job->opt.allow_linked_data};
+    accel_job_note(job, "start");
     ACCEL_TRY(accel_job_config(job));
     ACCEL_TRY(accel_prune_config_parse(&p->config, job->config, job->opt.pruner));
     ACCEL_TRY(output_name(&p->output, p->input, job->opt.output));
     if (job->opt.report)
         ACCEL_TRY(check_report_path(p, job->opt.report));
+    accel_job_note(job, "config read");
     ACCEL_TRY(of_model(p, accel_onnx_read(&p->model, p->input, &how)));
+    accel_job_note(job, "model read");
     ACCEL_TRY(accel_job_bind(job, p->model));
     ACCEL_TRY(of_model(p, accel_model_infer(p->model)));
     ACCEL_TRY(of_model(p, accel_model_macs(&p->macs, p->model)));
+    accel_job_note(job, "shapes inferred");
     ACCEL_TRY(of_model(p, accel_prune_build(&p->plan, p->model, p->config, &p->model->log)));
+    accel_job_note(job, "weights selected and ranked");
     ACCEL_TRY(of_model(p, write_model(p)));
+    accel_job_note(job, job->opt.dry_run ? "pruned without writing" : "pruned and written");
     if (!job->opt.json)
         accel_str_addf(&job->out, "%s%s%s\n",
                        job->opt.dry_run ? "Dry run: nothing was written" : "",

@@ -135,7 +135,10 @@ static void asked(struct accel_str *out, const struct accel_report *r)
 {
     esc(out, "<h2>What was asked</h2>\n<div class=\"scroll\"><pre>", r->config_text,
         "</pre></div>\n");
-    esc(out, "<p class=\"note\">From <code>", r->config_name, "</code>.</p>\n");
+    esc(out, "<p class=\"note\">From <code>", r->config_name, "</code>");
+    for (size_t i = 0; i < r->n_set; i++)
+        esc(out, i ? ", <code>" : ", changed on the command line: <code>", r->set[i], "</code>");
+    accel_str_add(out, ".</p>\n");
 }
 
 static void warnings(struct accel_str *out, const struct accel_report *r)

@@ -4,6 +4,7 @@
 #include "tools/tools.h"
 
 #include <string.h>
+#include <time.h>
 
 enum accel_err accel_job_config(struct accel_job *job)
 {
@@ -88,4 +89,16 @@ void accel_job_warn(struct accel_job *job, const struct accel_log *log)
 {
     for (size_t i = 0; i < log->n; i++)
         accel_warn(&job->log, "%s", log->text[i]);
+}
+
+void accel_job_note(struct accel_job *job, const char *what)
+{
+    struct timespec t;
+    if (!job->opt.verbose)
+        return;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    int64_t now = t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+    if (job->last_ns)
+        accel_warn(&job->notes, "%s: %.1f ms", what, (double)(now - job->last_ns) / 1e6);
+    job->last_ns = now;
 }

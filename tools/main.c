@@ -81,12 +81,12 @@ static int fail(const char *name, const struct accel_job *job, enum accel_err er
     return accel_err_status(err);
 }
 
-static void warn_all(const struct accel_job *job)
+static void show_log(const struct accel_job *job, const struct accel_log *log, const char *kind)
 {
-    for (size_t i = 0; !job->opt.quiet && i < job->log.n; i++) {
+    for (size_t i = 0; !job->opt.quiet && i < log->n; i++) {
         struct accel_str line = {0};
-        accel_str_addf(&line, "accel-%s: warning: ", job->command->name);
-        accel_escape_terminal(&line, job->log.text[i]);
+        accel_str_addf(&line, "accel-%s: %s: ", job->command->name, kind);
+        accel_escape_terminal(&line, log->text[i]);
         accel_str_add(&line, "\n");
         put(stderr, &line);
         accel_str_clear(&line);
@@ -128,7 +128,8 @@ static enum accel_err run(struct accel_job *job, int argc, char **argv)
         add_version(&job->out);
     else
         ACCEL_TRY(c->run(job));
-    warn_all(job);
+    show_log(job, &job->log, "warning");
+    show_log(job, &job->notes, "note");
     bool wanted = !job->opt.quiet || job->opt.json || job->opt.help || job->opt.version;
     return wanted ? print(&job->out) : ACCEL_OK;
 }
@@ -174,6 +175,7 @@ int main(int argc, char **argv)
 
     accel_str_clear(&job.out);
     accel_log_clear(&job.log);
+    accel_log_clear(&job.notes);
     accel_options_clear(&job.opt);
     return status;
 }

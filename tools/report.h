@@ -17,6 +17,8 @@ struct accel_report {
     int64_t macs_before, macs_after; /* -1: unknown */
     const char *pruner;
     const char *config_name, *config_text;
+    const char *const *set; /* [n_set] --set KEY=VALUE: what replaced parts of the config */
+    size_t n_set;
     const struct accel_prune_row *row;
     int n_row;
     struct accel_prune_totals totals;

@@ -88,6 +88,8 @@ struct accel_job {
     struct accel_config_file *config; /* owned; alive until its error was shown */
     struct accel_str out;             /* for standard output, printed when the command succeeded */
     struct accel_log log;             /* warnings, for standard error */
+    struct accel_log notes;           /* what --verbose adds there */
+    int64_t last_ns;                  /* of accel_job_note() */
     bool color;                       /* standard output takes colours */
     int width;                        /* columns of the terminal; 0: not a terminal, no limit */
 };
@@ -106,6 +108,9 @@ enum accel_err accel_job_config(struct accel_job *job) ACCEL_CHECKED;
 /* Applies --dim and --input-shape to a model that was read, before inference. */
 struct accel_model;
 enum accel_err accel_job_bind(struct accel_job *job, struct accel_model *m) ACCEL_CHECKED;
+
+/* With --verbose: notes what was done ("read", …) and how long it took since the last note. */
+void accel_job_note(struct accel_job *job, const char *what);
 
 /* Copies a model's warnings to the job's. */
 void accel_job_warn(struct accel_job *job, const struct accel_log *log);
