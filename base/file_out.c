@@ -282,13 +282,15 @@ enum accel_err accel_out_commit(struct accel_out *o)
     mode_t mode;
     ACCEL_TRY(look_at_target(&mode, o->path));
     bool swapped = renameat2(AT_FDCWD, o->temp, AT_FDCWD, o->path, RENAME_EXCHANGE) == 0;
-    bool replaces = swapped || errno != ENOENT;
+    bool absent = !swapped && errno == ENOENT;
+    if (!swapped && !absent && errno != EINVAL && errno != ENOSYS && errno != ENOTSUP)
+        return fail_write(o, "put in place");
     if (!swapped && rename(o->temp, o->path))
         return fail_write(o, "put in place");
     if (fsync_folder(o->folder)) {
         int e = errno;
         bool back = swapped ? renameat2(AT_FDCWD, o->temp, AT_FDCWD, o->path, RENAME_EXCHANGE) == 0
-                            : !replaces && rename(o->path, o->temp) == 0;
+                            : absent && rename(o->path, o->temp) == 0;
         o->committed = !back;
         return accel_fail(ACCEL_EIO, "cannot flush folder '%s': %s", o->folder, strerror(e));
     }

@@ -234,15 +234,21 @@ static enum accel_err take(void *ctx, uint64_t first, uint64_t count, const void
 
 static enum accel_err stream_tensors(struct accel_write *w, struct stream *s)
 {
-    for (size_t i = 0; i < w->n_old; i++)
+    bool candidates = false;
+    for (size_t i = 0; i < w->n_old; i++) {
         w->old[i].same &= w->old[i].file && w->old[i].file->size == w->data_size;
+        candidates |= w->old[i].same;
+    }
     for (size_t i = 0; i < w->n_placed; i++) {
         const struct accel_tensor *t = w->placed[i]->tensor;
         if (w->data_out)
             ACCEL_TRY(accel_out_pad(w->data_out, ALIGN));
         s->at = (s->at + ALIGN - 1) / ALIGN * ALIGN;
         s->dtype = t->dtype;
-        ACCEL_TRY(accel_tensor_stream(t, &w->buffer, take, s));
+        if (w->data_out || t->edit || candidates)
+            ACCEL_TRY(accel_tensor_stream(t, &w->buffer, take, s));
+        else
+            s->at += t->size;
         w->done += t->size;
         if (w->opt->progress)
             w->opt->progress(w->opt->ctx, w->done, w->total);

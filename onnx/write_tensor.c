@@ -10,18 +10,39 @@
 /* Smaller tensors stay in the model file. */
 #define EXTERNAL_MIN 1024
 
+static bool is_payload(const struct accel_part *p)
+{
+    return p->in_file && p->kind == ACCEL_PART_PAYLOAD;
+}
+
 enum accel_err accel_part_load(uint8_t **out, size_t *n, struct accel_write *w,
                                const struct accel_part *p)
 {
-    if (p->in_file && !p->replaced)
-        return accel_part_read(out, n, w->x, p, false);
-    *out = accel_calloc(p->n_bytes, 1);
-    if (!*out)
+    bool in_file = p->in_file && !p->replaced;
+    uint64_t size = in_file ? p->end - p->body : p->n_bytes, at = p->body, done = 0;
+    for (const struct accel_part *c = in_file ? p->child : NULL; c; c = c->next)
+        size -= is_payload(c) ? c->end - c->start : 0;
+    uint8_t *to = *out = accel_calloc((size_t)size, 1);
+    *n = (size_t)size;
+    if (!to)
         return accel_fail_nomem();
-    if (p->n_bytes)
-        memcpy(*out, p->bytes, p->n_bytes);
-    *n = p->n_bytes;
-    return ACCEL_OK;
+    if (!in_file) {
+        if (size)
+            memcpy(to, p->bytes, (size_t)size);
+        return ACCEL_OK;
+    }
+    enum accel_err err = ACCEL_OK;
+    for (const struct accel_part *c = p->child; c && !err; c = c->next)
+        if (is_payload(c)) {
+            err = accel_file_read(w->x->file, at, c->start - at, to + done);
+            done += c->start - at;
+            at = c->end;
+        }
+    if (!err)
+        err = accel_file_read(w->x->file, at, size - done, to + done);
+    if (err)
+        accel_free(to);
+    return err;
 }
 
 enum accel_err accel_part_others(struct accel_str *s, struct accel_write *w,
@@ -174,6 +195,15 @@ static enum accel_err plan_tensor(struct accel_write *w, struct accel_part *p)
     return t->edit && p->in_file ? replace_payload(w, p) : ACCEL_OK;
 }
 
+/* Values or indices of a sparse tensor that is not rewritten. */
+static enum accel_err plan_sparse_half(struct accel_write *w, struct accel_part *p)
+{
+    bool external = false;
+    if (!p->parent->replaced)
+        ACCEL_TRY(was_external(&external, w, p));
+    return external ? bring_home(w, p) : ACCEL_OK;
+}
+
 enum accel_err accel_tensors_plan(struct accel_write *w)
 {
     w->n_placed = w->n_edited = 0;
@@ -181,10 +211,11 @@ enum accel_err accel_tensors_plan(struct accel_write *w)
     for (struct accel_part *p = w->x->root, *next; p; p = next) {
         next = accel_part_next(p); /* before children are added */
         enum accel_err err = ACCEL_OK;
-        if (!p->tensor || p->removed || (p->parent && p->parent->kind == ACCEL_PART_SPARSE))
+        if (!p->tensor || p->removed)
             continue;
         if (p->kind == ACCEL_PART_TENSOR) {
-            err = plan_tensor(w, p);
+            bool of_sparse = p->parent && p->parent->kind == ACCEL_PART_SPARSE;
+            err = of_sparse ? plan_sparse_half(w, p) : plan_tensor(w, p);
         } else if (p->tensor->edit && p->kind == ACCEL_PART_SPARSE) {
             w->n_edited++;
             err = accel_sparse_rewrite(w, p);

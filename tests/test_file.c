@@ -1,3 +1,4 @@
+/* Reading by position, and output that is old or new: every size class, modes, links, limits. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "tests/t.h"
