@@ -76,10 +76,10 @@ build() {
     cmake -S . -B "$build/$name" -G Ninja -DACCEL_WERROR=ON "$@" && cmake --build "$build/$name" -j "$jobs"
 }
 step build-release build release || finish
-step build-sanitize build sanitize -DACCEL_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo || finish
+step build-sanitize build sanitize -DACCEL_SANITIZE=ON || finish
 fuzz=
 if command -v clang >/dev/null && [ -n "$(find /usr/lib/llvm-*/lib/clang /usr/lib/clang -name 'libclang_rt.fuzzer-*.a' 2>/dev/null)" ]; then
-    step build-fuzz build fuzz -DACCEL_FUZZ=ON -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo && fuzz=yes
+    step build-fuzz build fuzz -DACCEL_FUZZ=ON -DCMAKE_C_COMPILER=clang && fuzz=yes
 else
     skip "clang with libFuzzer is not installed: no fuzzing"
 fi
