@@ -326,24 +326,26 @@ done:
     return err;
 }
 
-enum accel_err accel_prune_build(struct accel_prune_plan **out, struct accel_model *m,
-                                 const struct accel_prune_config *c, struct accel_log *log)
+enum accel_err accel_prune_plan_new(struct accel_prune_plan **out, struct accel_targets *targets,
+                                    const struct accel_prune_config *c, struct accel_log *log)
 {
     enum accel_err err;
     struct build b = {.config = c, .log = log};
     struct accel_prune_plan *p = b.plan = accel_calloc(1, sizeof *p);
-    if (!p)
+    if (!p) {
+        accel_targets_free(targets);
         return accel_fail_nomem();
+    }
     p->log = log;
-    ACCEL_GOTO(err, accel_targets_build(&p->targets, m, c, log));
-    p->n_row = p->targets->n;
+    p->targets = targets;
+    p->n_row = targets->n;
     p->row = accel_calloc((size_t)p->n_row, sizeof *p->row);
     if (!p->row) {
         err = accel_fail_nomem();
         goto done;
     }
     for (int i = 0; i < p->n_row; i++) {
-        const struct accel_target *t = &p->targets->at[i];
+        const struct accel_target *t = &targets->at[i];
         p->row[i] = (struct accel_prune_row){.target = t,
                                              .reason = t->reason,
                                              .requested = NAN,
@@ -363,6 +365,14 @@ done:
     else
         *out = p;
     return err;
+}
+
+enum accel_err accel_prune_build(struct accel_prune_plan **out, struct accel_model *m,
+                                 const struct accel_prune_config *c, struct accel_log *log)
+{
+    struct accel_targets *targets;
+    ACCEL_TRY(accel_targets_build(&targets, m, c, log));
+    return accel_prune_plan_new(out, targets, c, log);
 }
 
 void accel_prune_plan_free(struct accel_prune_plan *p)

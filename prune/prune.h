@@ -17,10 +17,11 @@ struct accel_prune_row {
     double requested;   /* the ratio asked for; NAN: none */
     double achieved;    /* zeros that the mask put or found / elements */
     uint64_t n, zeros_before, zeros_after;
-    double threshold; /* largest magnitude removed; NAN: none */
+    double threshold; /* no magnitude above it was removed (for blocks: their mean); NAN: none */
     double max_abs;   /* of the finite elements before */
     uint64_t before[ACCEL_HISTOGRAM_BINS],
-        after[ACCEL_HISTOGRAM_BINS]; /* |w| over [0, max_abs], for the report */
+        after[ACCEL_HISTOGRAM_BINS]; /* |w| over [0, max_abs] without zeros, for the report;
+                                        exact but for values within 1 % of a bin's edge */
 };
 
 struct accel_prune_totals {
@@ -37,12 +38,18 @@ struct accel_prune_plan {
     struct accel_log *log;
 };
 
-/* Selects, and puts edits on the model's tensors. Ratios of single tensors are resolved while the
- * tensor is written (one read); global groups and thresholds are resolved here in streaming passes.
- * Memory does not grow with tensors. */
+/* Selects, and puts edits on the model's tensors. What is ranked alone (ratios, thresholds, n:m) is
+ * resolved while the tensor is written, in one read where it fits in the buffer; global groups are
+ * resolved here in streaming passes. Memory does not grow with tensors, but for 8 bytes per block
+ * of a block granularity. Plan and log must outlive the writing of the model. */
 enum accel_err accel_prune_build(struct accel_prune_plan **out, struct accel_model *m,
                                  const struct accel_prune_config *c,
                                  struct accel_log *log) ACCEL_CHECKED;
+
+/* The same for targets that were chosen already; the plan owns them, on failure too (freed). */
+enum accel_err accel_prune_plan_new(struct accel_prune_plan **out, struct accel_targets *targets,
+                                    const struct accel_prune_config *c,
+                                    struct accel_log *log) ACCEL_CHECKED;
 
 /* Fills in rows and totals after the model was (dry-)written; reads what has not been read by then.
  */
