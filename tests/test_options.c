@@ -155,6 +155,22 @@ START_TEST(numbers_are_read_whole)
 }
 END_TEST
 
+START_TEST(a_caret_stands_below_the_column)
+{
+    ck_ok(parse("m"));
+    job.opt.config = "[\n {\"é中\":\t1}]\n";
+    accel_job_caret(&job.out, &job, "--config:2:3: no");
+    ck_assert_str_eq(accel_str_get(&job.out), "     {\"é中\": 1}]\n      ^\n");
+    accel_str_clear(&job.out);
+    accel_job_caret(&job.out, &job, "--config:2:6: no"); /* behind a wide character */
+    ck_assert_str_eq(accel_str_get(&job.out), "     {\"é中\": 1}]\n          ^\n");
+    accel_str_clear(&job.out);
+    accel_job_caret(&job.out, &job, "m.onnx: no node");
+    accel_job_caret(&job.out, &job, "--config:99:1: no");
+    ck_assert_uint_eq(job.out.len, 0);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("options");
@@ -170,6 +186,7 @@ static Suite *suite(void)
     tcase_add_test(t, nothing_is_ignored_in_silence);
     tcase_add_test(t, help_fits_80_columns_and_names_every_option);
     tcase_add_test(t, numbers_are_read_whole);
+    tcase_add_test(t, a_caret_stands_below_the_column);
     suite_add_tcase(s, t);
     return s;
 }

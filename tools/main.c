@@ -22,54 +22,25 @@ static void put(FILE *f, const struct accel_str *s)
     fputs(s->failed ? "out of memory\n" : accel_str_get(s), f);
 }
 
-/* On a terminal a config's error is followed by the line it is about and a caret below the column.
- * The library's text starts with FILE:LINE:COL. */
-static void show_source(const struct accel_config_file *f, const char *text)
-{
-    size_t n = f ? strlen(f->name) : 0;
-    int line, col;
-    if (!f || strncmp(text, f->name, n) || sscanf(text + n, ":%d:%d:", &line, &col) != 2)
-        return;
-    const char *at = f->text, *end = f->text + f->len;
-    for (int i = 1; i < line && at < end; i++) {
-        const char *nl = memchr(at, '\n', (size_t)(end - at));
-        at = nl ? nl + 1 : end;
-    }
-    const char *nl = memchr(at, '\n', (size_t)(end - at));
-    size_t len = (size_t)((nl ? nl : end) - at), before = (size_t)(col > 1 ? col - 1 : 0);
-    if (!line || !col || before > len || len > 500)
-        return;
-    char copy[512];
-    memcpy(copy, at, len);
-    copy[len] = '\0';
-    for (char *p = copy; *p; p++)
-        if (*p == '\t')
-            *p = ' ';
-    struct accel_str s = {0};
-    accel_str_add(&s, "    ");
-    accel_escape_terminal(&s, copy);
-    accel_str_addf(&s, "\n%*s^\n", (int)(4 + accel_text_columns(copy, before)), "");
-    put(stderr, &s);
-    accel_str_clear(&s);
-}
-
 static int fail(const char *name, const struct accel_job *job, enum accel_err err)
 {
+    char text[4096]; /* what follows may fail, too */
+    snprintf(text, sizeof text, "%s", accel_errmsg());
     struct accel_str line = {0};
     accel_str_addf(&line, "accel%s%s: ", *name ? "-" : "", name);
-    accel_escape_terminal(&line, accel_errmsg());
+    accel_escape_terminal(&line, text);
     accel_str_add(&line, "\n");
+    if (isatty(STDERR_FILENO))
+        accel_job_caret(&line, job, text);
     put(stderr, &line);
     accel_str_clear(&line);
-    if (isatty(STDERR_FILENO))
-        show_source(job->config, accel_errmsg());
     if (job->opt.json) {
         struct accel_json j = {0};
         accel_json_object(&j, NULL);
         accel_json_text(&j, "command", name);
         accel_json_object(&j, "error");
         accel_json_int(&j, "status", accel_err_status(err));
-        accel_json_text(&j, "text", accel_errmsg());
+        accel_json_text(&j, "text", text);
         accel_json_end(&j, '}');
         accel_json_end(&j, '}');
         accel_str_add(&j.out, "\n");

@@ -105,6 +105,10 @@ void accel_options_help(struct accel_str *out, const struct accel_command *c);
 /* Reads job->opt.config with --set applied into job->config. EARG when no --config was given. */
 enum accel_err accel_job_config(struct accel_job *job) ACCEL_CHECKED;
 
+/* Appends the line of the config that an error text is about, and a caret; nothing when the error
+ * is about something else. */
+void accel_job_caret(struct accel_str *out, const struct accel_job *job, const char *error);
+
 /* Applies --dim and --input-shape to a model that was read, before inference. */
 struct accel_model;
 enum accel_err accel_job_bind(struct accel_job *job, struct accel_model *m) ACCEL_CHECKED;
