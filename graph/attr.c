@@ -12,7 +12,7 @@ const struct accel_attr *accel_attr_find(const struct accel_node *n, const char 
     return NULL;
 }
 
-static const char *kind_name(enum accel_attr_kind kind)
+const char *accel_attr_kind_name(enum accel_attr_kind kind)
 {
     static const char *const name[] = {"undefined",      "a float", "an int", "a string",
                                        "a tensor",       "a graph", "floats", "ints",
@@ -30,7 +30,7 @@ static enum accel_err typed(const struct accel_attr **out, const struct accel_no
     *out = a && !a->ref ? a : NULL;
     if (*out && a->kind != kind)
         return accel_fail(ACCEL_EMODEL, "attribute '%s' is %s, must be %s", name,
-                          kind_name(a->kind), kind_name(kind));
+                          accel_attr_kind_name(a->kind), accel_attr_kind_name(kind));
     return ACCEL_OK;
 }
 

@@ -4,6 +4,9 @@
 
 #include "graph/graph.h"
 
+/* "an int", "a tensor", … */
+const char *accel_attr_kind_name(enum accel_attr_kind kind);
+
 /* The attribute, or NULL. */
 const struct accel_attr *accel_attr_find(const struct accel_node *n, const char *name);
 

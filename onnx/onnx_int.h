@@ -21,7 +21,9 @@ enum accel_part_kind {
     ACCEL_PART_TENSOR,
     ACCEL_PART_SPARSE,
     ACCEL_PART_VALUE,
-    ACCEL_PART_PAYLOAD /* one raw_data or packed/unpacked typed-data field of a tensor */
+    ACCEL_PART_PAYLOAD, /* a raw_data or typed-data field of a tensor, or a run of them; never empty
+                         */
+    ACCEL_PART_OTHER    /* only copied: training_info, long fields that nobody reads */
 };
 
 /* How a PAYLOAD is made from its tensor. */
@@ -39,7 +41,10 @@ struct accel_part {
     int field; /* number in the parent message */
     uint64_t start, body, end;
     struct accel_part *parent, *child, *last, *next; /* children by ascending offset */
-    bool in_file; /* false: added; start = body = end is where in the file it is inserted */
+    bool run; /* PAYLOAD: several fields of one number behind each other, tags included: body =
+                 start */
+    uint64_t n_field; /* PAYLOAD: fields in the run */
+    bool in_file;     /* false: added; start = body = end is where in the file it is inserted */
 
     /* Changes, made by the writer's preparation. */
     bool removed;
@@ -47,9 +52,9 @@ struct accel_part {
                       `tensor` */
     const uint8_t *bytes;
     uint64_t n_bytes;
-    struct accel_tensor
-        *tensor; /* TENSOR and SPARSE: the C tensor read from it; PAYLOAD replaced by its stream */
-    struct accel_value *value; /* VALUE: of inputs, outputs, value_info */
+    struct accel_tensor *tensor; /* TENSOR, SPARSE, and ATTR of a Constant's value_float(s): the C
+                                    tensor read from it; PAYLOAD replaced by its stream */
+    struct accel_value *value;   /* VALUE: of inputs, outputs, value_info */
     struct accel_node *node;
     struct accel_graph *graph;
     enum accel_part_form form; /* the writer's own, like the next two */
@@ -66,6 +71,7 @@ struct accel_onnx {
     size_t n_data, data_cap;
     bool had_external;
     size_t n_part;
+    struct accel_window *window; /* for reading `file` in small pieces; made by the scan */
 };
 
 struct accel_data_file {
@@ -73,18 +79,26 @@ struct accel_data_file {
     struct accel_file *file;
 };
 
-/* wire.c: builds the tree. Proves that every length lies inside its parent, that no message is
- * nested deeper than 100 (the model is 1), that varints end; EMODEL with offset otherwise. Reads
- * through a window; payloads are skipped, never read. */
+/* wire.c: builds the tree (x->file is open). Proves that every length lies inside its parent, that
+ * known fields have the wire type and known messages the form that onnx.proto gives them, that no
+ * message is nested deeper than 100 (the model is 1) and no name holds a NUL; EMODEL with offset
+ * otherwise. Payloads are skipped, never read. Linear. */
 enum accel_err accel_wire_scan(struct accel_onnx *x) ACCEL_CHECKED;
 
-/* The content of a part without its PAYLOAD descendants (for tensors) as one buffer for protobuf-c;
- * from malloc hook, free with accel_free. `skip_children`: leave out all child parts. */
+/* Bytes of the model file through the window. */
+enum accel_err accel_wire_read(struct accel_onnx *x, uint64_t offset, uint64_t size,
+                               void *to) ACCEL_CHECKED;
+
+/* The content of a part without its own PAYLOAD and OTHER children as one buffer, for protobuf-c;
+ * free with accel_free. `skip_children`: leave out all child parts. */
 enum accel_err accel_part_read(uint8_t **out, size_t *size, const struct accel_onnx *x,
                                const struct accel_part *p, bool skip_children) ACCEL_CHECKED;
 
+/* Frees a reader's accel_onnx: model->free_origin. */
+void accel_onnx_free(void *x);
+
 /* external.c: checks the location (relative, below the model's folder, no "..", no symlinks, link
- * count 1), opens it once. */
+ * count 1), opens it once. EMODEL. */
 enum accel_err accel_external_open(struct accel_file **out, struct accel_model *m,
                                    struct accel_onnx *x, const char *location,
                                    bool allow_linked) ACCEL_CHECKED;
