@@ -5,7 +5,7 @@
  * The compiler is a recursive descent over the text. Two shapes save it a tree: every alternative
  * and every atom begins with a JUMP to the next step, which becomes a FORK when a | or a quantifier
  * follows; a counted repeat reads its atom's text again for every copy. */
-#include "prune/pattern.h"
+#include "prune/name_pattern.h"
 
 #include "base/alloc.h"
 #include "base/utf8.h"
@@ -30,7 +30,7 @@ struct step {
     unsigned place; /* PLACE: where it holds */
 };
 
-struct accel_pattern {
+struct accel_name_pattern {
     struct step *step;
     struct range *range;
     size_t n_step, step_cap, n_range, range_cap;
@@ -45,7 +45,7 @@ struct accel_pattern {
 #define MAX_WORK    20000 /* atoms read, copies of repeats included */
 
 struct compiler {
-    struct accel_pattern *p;
+    struct accel_name_pattern *p;
     const char *at, *end;
     int nesting, work;
 };
@@ -62,8 +62,8 @@ static enum accel_err refuse(const char *what)
 
 static enum accel_err emit(struct compiler *c, struct step s)
 {
-    struct accel_pattern *p = c->p;
-    if (p->n_step == ACCEL_PATTERN_MAX_STEPS)
+    struct accel_name_pattern *p = c->p;
+    if (p->n_step == ACCEL_NAME_PATTERN_MAX_STEPS)
         return refuse("it is too large when its repeats are written out");
     if (!ACCEL_GROW(p->step, p->step_cap, p->n_step + 1))
         return accel_fail_nomem();
@@ -77,7 +77,7 @@ static enum accel_err emit_slot(struct compiler *c)
     return emit(c, (struct step){.kind = STEP_JUMP, .a = (int)c->p->n_step + 1});
 }
 
-static enum accel_err add_range(struct accel_pattern *p, uint32_t low, uint32_t high)
+static enum accel_err add_range(struct accel_name_pattern *p, uint32_t low, uint32_t high)
 {
     if (!ACCEL_GROW(p->range, p->range_cap, p->n_range + 1))
         return accel_fail_nomem();
@@ -86,7 +86,7 @@ static enum accel_err add_range(struct accel_pattern *p, uint32_t low, uint32_t 
 }
 
 /* The ranges of \d, \w, \s; the class of a capital is negated by the caller. */
-static enum accel_err add_class(struct accel_pattern *p, int letter)
+static enum accel_err add_class(struct accel_name_pattern *p, int letter)
 {
     static const struct {
         int letter;
@@ -274,7 +274,7 @@ static enum accel_err read_counts(struct compiler *c, int *low, int *high)
     if (*end != '}')
         return refuse("a { is not closed");
     c->at = end + 1;
-    if (a > ACCEL_PATTERN_MAX_STEPS || b > ACCEL_PATTERN_MAX_STEPS || (b >= 0 && b < a))
+    if (a > ACCEL_NAME_PATTERN_MAX_STEPS || b > ACCEL_NAME_PATTERN_MAX_STEPS || (b >= 0 && b < a))
         return refuse("it has a repeat {n,m} that is too large or backwards");
     *low = (int)a;
     *high = (int)b;
@@ -303,7 +303,7 @@ static enum accel_err read_quantifier(struct compiler *c, int *low, int *high)
  * the optional ones fork to their end, the last of an unbounded run forks back. */
 static enum accel_err repeat(struct compiler *c, const char *from, size_t slot, int low, int high)
 {
-    struct accel_pattern *p = c->p;
+    struct accel_name_pattern *p = c->p;
     const char *behind = c->at;
     int copies = high >= 0 ? high : low ? low : 1;
     if (copies == 0)
@@ -346,7 +346,7 @@ static enum accel_err sequence(struct compiler *c)
  * end; the jumps are chained through their targets until the end is known. */
 static enum accel_err alternatives(struct compiler *c)
 {
-    struct accel_pattern *p = c->p;
+    struct accel_name_pattern *p = c->p;
     int chain = -1;
     for (;;) {
         size_t slot = p->n_step;
@@ -368,12 +368,12 @@ static enum accel_err alternatives(struct compiler *c)
     return ACCEL_OK;
 }
 
-enum accel_err accel_pattern_new(struct accel_pattern **out, const char *text)
+enum accel_err accel_name_pattern_new(struct accel_name_pattern **out, const char *text)
 {
     size_t len = strlen(text);
-    if (len > ACCEL_PATTERN_MAX_LEN)
+    if (len > ACCEL_NAME_PATTERN_MAX_LEN)
         return refuse("it is longer than 1000 bytes");
-    struct accel_pattern *p = accel_calloc(1, sizeof *p);
+    struct accel_name_pattern *p = accel_calloc(1, sizeof *p);
     if (!p)
         return accel_fail_nomem();
     struct compiler c = {.p = p, .at = text, .end = text + len};
@@ -389,7 +389,7 @@ enum accel_err accel_pattern_new(struct accel_pattern **out, const char *text)
             err = accel_fail_nomem();
     }
     if (err) {
-        accel_pattern_free(p);
+        accel_name_pattern_free(p);
         return err;
     }
     p->now = p->block;
@@ -399,7 +399,7 @@ enum accel_err accel_pattern_new(struct accel_pattern **out, const char *text)
     return ACCEL_OK;
 }
 
-void accel_pattern_free(struct accel_pattern *p)
+void accel_name_pattern_free(struct accel_name_pattern *p)
 {
     if (!p)
         return;
@@ -412,7 +412,7 @@ void accel_pattern_free(struct accel_pattern *p)
 
 /* Adds the threads that `from` leads to without reading a character; true when the match is done. A
  * step enters the stack once a round, so n_step places are enough. */
-static bool follow(struct accel_pattern *p, int *list, int *n, int from, unsigned place)
+static bool follow(struct accel_name_pattern *p, int *list, int *n, int from, unsigned place)
 {
     int depth = 0;
     if (p->seen[from] == p->round)
@@ -439,7 +439,7 @@ static bool follow(struct accel_pattern *p, int *list, int *n, int from, unsigne
     return false;
 }
 
-static bool in_set(const struct accel_pattern *p, const struct step *s, uint32_t ch)
+static bool in_set(const struct accel_name_pattern *p, const struct step *s, uint32_t ch)
 {
     for (int i = s->first; i < s->first + s->n; i++)
         if (ch >= p->range[i].low && ch <= p->range[i].high)
@@ -447,16 +447,17 @@ static bool in_set(const struct accel_pattern *p, const struct step *s, uint32_t
     return s->negate;
 }
 
-enum accel_err accel_pattern_match(bool *out, struct accel_pattern *p, const char *name,
-                                   int64_t *budget)
+enum accel_err accel_name_pattern_match(bool *out, struct accel_name_pattern *p, const char *name,
+                                        size_t len, int64_t *budget)
 {
-    const char *end = name + strlen(name);
+    const char *end = name + len;
     int n = 0;
     if (p->round > UINT32_MAX / 2) {
         memset(p->seen, 0, p->n_step * sizeof *p->seen);
         p->round = 0;
     }
     p->round++;
+    *budget -= 10;
     *out = follow(p, p->now, &n, 0, AT_START | (name == end ? AT_END : 0));
     while (!*out && n && name < end) {
         uint32_t ch = accel_utf8_next(&name, end);

@@ -2,18 +2,18 @@
 #include "tests/t.h"
 
 #include "base/alloc.h"
-#include "prune/pattern.h"
+#include "prune/name_pattern.h"
 
 #include <string.h>
 
 static bool matches(const char *pattern, const char *name)
 {
-    struct accel_pattern *p;
+    struct accel_name_pattern *p;
     int64_t budget = 1000000;
     bool yes;
-    ck_ok(accel_pattern_new(&p, pattern));
-    ck_ok(accel_pattern_match(&yes, p, name, &budget));
-    accel_pattern_free(p);
+    ck_ok(accel_name_pattern_new(&p, pattern));
+    ck_ok(accel_name_pattern_match(&yes, p, name, strlen(name), &budget));
+    accel_name_pattern_free(p);
     return yes;
 }
 
@@ -108,8 +108,8 @@ START_TEST(refuses_what_it_does_not_have)
         {"(((((((){99}){99}){99}){99}){99}){99})", "too large"},
     };
     for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
-        struct accel_pattern *p = NULL;
-        ck_fails(accel_pattern_new(&p, c[i].pattern), ACCEL_EARG, c[i].word);
+        struct accel_name_pattern *p = NULL;
+        ck_fails(accel_name_pattern_new(&p, c[i].pattern), ACCEL_EARG, c[i].word);
         ck_assert(strstr(accel_errmsg(), "supported are") != NULL);
     }
 }
@@ -118,12 +118,12 @@ END_TEST
 START_TEST(long_patterns_and_deep_ones_are_refused)
 {
     char text[1200];
-    struct accel_pattern *p = NULL;
+    struct accel_name_pattern *p = NULL;
     memset(text, '(', 1100);
     text[1100] = '\0';
-    ck_fails(accel_pattern_new(&p, text), ACCEL_EARG, "longer than 1000");
+    ck_fails(accel_name_pattern_new(&p, text), ACCEL_EARG, "longer than 1000");
     text[900] = '\0';
-    ck_fails(accel_pattern_new(&p, text), ACCEL_EARG, "nest");
+    ck_fails(accel_name_pattern_new(&p, text), ACCEL_EARG, "nest");
     memset(text, 'a', 490);
     text[490] = '\0';
     ck_assert(matches(text, text));
@@ -132,22 +132,23 @@ END_TEST
 
 START_TEST(nested_loops_take_linear_time)
 {
-    struct accel_pattern *p;
+    struct accel_name_pattern *p;
     size_t n = 1000000;
     char *name = malloc(n + 1);
     int64_t budget = 100000000;
     bool yes;
     memset(name, 'a', n);
     name[n] = '\0';
-    ck_ok(accel_pattern_new(&p, "((((a+)+)+)+)+b"));
-    ck_ok(accel_pattern_match(&yes, p, name, &budget));
+    ck_ok(accel_name_pattern_new(&p, "((((a+)+)+)+)+b"));
+    ck_ok(accel_name_pattern_match(&yes, p, name, strlen(name), &budget));
     ck_assert(!yes);
     ck_assert_int_gt(budget, 0);
-    accel_pattern_free(p);
-    ck_ok(accel_pattern_new(&p, "(a|aa|a[a-z]|[^b]){1,30}b|(a*)*c"));
+    accel_name_pattern_free(p);
+    ck_ok(accel_name_pattern_new(&p, "(a|aa|a[a-z]|[^b]){1,30}b|(a*)*c"));
     budget = 1000000;
-    ck_fails(accel_pattern_match(&yes, p, name, &budget), ACCEL_EARG, "too long");
-    accel_pattern_free(p);
+    ck_fails(accel_name_pattern_match(&yes, p, name, strlen(name), &budget), ACCEL_EARG,
+             "too long");
+    accel_name_pattern_free(p);
     free(name);
 }
 END_TEST
@@ -155,11 +156,11 @@ END_TEST
 START_TEST(every_failed_allocation_is_an_error)
 {
     for (long n = 1;; n++) {
-        struct accel_pattern *p = NULL;
+        struct accel_name_pattern *p = NULL;
         accel_alloc_fail_at(n, false);
-        enum accel_err err = accel_pattern_new(&p, "(a|[b-d]){2,9}e");
+        enum accel_err err = accel_name_pattern_new(&p, "(a|[b-d]){2,9}e");
         accel_alloc_fail_at(0, false);
-        accel_pattern_free(p);
+        accel_name_pattern_free(p);
         if (!err)
             break;
         ck_assert_int_eq(err, ACCEL_ENOMEM);
