@@ -13,7 +13,14 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+/* Generated from the files cmd_*.c. */
+#define COMMAND(name) extern const struct accel_command accel_command_##name;
+#include "commands_list.inc"
+#undef COMMAND
 static const struct accel_command *const commands[] = {
+#define COMMAND(name) &accel_command_##name,
+#include "commands_list.inc"
+#undef COMMAND
     NULL,
 };
 

@@ -11,8 +11,8 @@
  *         .run = run,
  *     };
  *
- * and one line in the list of main.c. It neither prints nor exits: it leaves its text in job->out
- * and its warnings in job->log, and returns an error code with accel_fail()'s text. */
+ * and is found by its file's name. It neither prints nor exits: it leaves its text in job->out and
+ * its warnings in job->log, and returns an error code with accel_fail()'s text. */
 #ifndef ACCEL_TOOLS_TOOLS_H
 #define ACCEL_TOOLS_TOOLS_H
 
