@@ -1,0 +1,220 @@
+/* Attention as ONNX Runtime's optimizers write it, domain com.microsoft.
+ *
+ * Attention, QAttention: X [B S I] times one weight [I Wq+Wk+Wv] gives Q, K and V; Y [B S Wv].
+ * MultiHeadAttention, GroupQueryAttention: Q [B S W], K [B T W], V [B T Wv] as inputs; Y [B S Wv].
+ * Packed or 4-D operands are allowed there; what they leave open stays unknown. */
+#include "graph/attr.h"
+#include "ops/operand.h"
+
+struct ms_attention_params {
+    int64_t heads, kv_heads;
+    const int64_t *sizes; /* qkv_hidden_sizes [3], or NULL */
+};
+
+struct ms_attention {
+    int past; /* slot of the past state; -1: none */
+};
+
+static enum accel_err parse(struct accel_node *n, int opset)
+{
+    struct ms_attention_params *p =
+        ACCEL_NEW(&n->graph->model->arena, struct ms_attention_params, 1);
+    size_t count;
+    (void)opset;
+    if (!p)
+        return accel_fail_nomem();
+    ACCEL_TRY(accel_attr_int(&p->heads, n, "num_heads", 1));
+    ACCEL_TRY(accel_attr_int(&p->kv_heads, n, "kv_num_heads", p->heads));
+    ACCEL_TRY(accel_attr_ints(&p->sizes, &count, n, "qkv_hidden_sizes"));
+    if (count == 0)
+        p->sizes = NULL;
+    if (p->heads < 1 || p->kv_heads < 1)
+        return accel_fail(ACCEL_EMODEL, "attributes num_heads and kv_num_heads are %lld and %lld",
+                          (long long)p->heads, (long long)p->kv_heads);
+    if (p->sizes && (count != 3 || p->sizes[0] < 1 || p->sizes[1] < 1 || p->sizes[2] < 1))
+        return accel_fail(ACCEL_EMODEL, "attribute 'qkv_hidden_sizes' is not three sizes");
+    n->params = p;
+    return ACCEL_OK;
+}
+
+/* ------------------------------------------------------------------ Attention, QAttention */
+
+/* Widths of Q and V, from the attribute or a third of the weight's columns. */
+static enum accel_err widths(struct accel_dim *q, struct accel_dim *v, const struct accel_node *n)
+{
+    const struct ms_attention_params *p = n->params;
+    struct accel_dim columns = accel_operand_dim(n, 1, 1);
+    *q = *v = accel_dim_unknown();
+    if (p->sizes) {
+        *q = accel_dim_of(p->sizes[0]);
+        *v = accel_dim_of(p->sizes[2]);
+        return ACCEL_OK;
+    }
+    if (!accel_dim_known(columns))
+        return ACCEL_OK;
+    if (columns.n % 3 != 0)
+        return accel_fail(ACCEL_ESHAPE, "weight '%.200s' has %lld columns, no multiple of 3",
+                          n->in[1]->name, (long long)columns.n);
+    *q = *v = accel_dim_of(columns.n / 3);
+    return ACCEL_OK;
+}
+
+static enum accel_err infer(struct accel_node *n)
+{
+    const struct ms_attention_params *p = n->params;
+    struct accel_dim q, v, in = accel_operand_dim(n, 0, 2), want = accel_operand_dim(n, 1, 0);
+    ACCEL_TRY(accel_operand_check_rank(n, 0, 3));
+    ACCEL_TRY(accel_operand_check_rank(n, 1, 2));
+    if (accel_dim_differs(in, want))
+        return accel_fail(ACCEL_ESHAPE, "input has %lld columns, weight '%.200s' expects %lld",
+                          (long long)in.n, n->in[1]->name, (long long)want.n);
+    ACCEL_TRY(widths(&q, &v, n));
+    struct accel_dim y[3] = {accel_operand_dim(n, 0, 0), accel_operand_dim(n, 0, 1), v};
+    ACCEL_TRY(accel_result_dims(n, 0, accel_operand_dtype(n, n->op->min_in == 5 ? 3 : 0), 3, y));
+    struct accel_shape present;
+    ACCEL_TRY(accel_shape_new(&present, n, 5));
+    present.dim[0] = accel_dim_of(2);
+    present.dim[1] = y[0];
+    present.dim[2] = accel_dim_of(p->heads);
+    if (accel_dim_known(q) && q.n % p->heads == 0)
+        present.dim[4] = accel_dim_of(q.n / p->heads);
+    accel_result_set(n, 1, accel_operand_dtype(n, n->op->min_in == 5 ? 3 : 0), present);
+    return ACCEL_OK;
+}
+
+/* The projection B * S * I * columns, and B * S * T * (Wq + Wv) */
+static void cost(const struct accel_node *n, struct accel_cost *c)
+{
+    const struct ms_attention *f = n->op->family;
+    struct accel_dim q, v;
+    c->macs = -1;
+    if (widths(&q, &v, n) != ACCEL_OK)
+        return;
+    int64_t steps = accel_operand_dim(n, 0, 1).n, total = steps;
+    if (accel_operand(n, f->past))
+        total = accel_macs_add(steps, accel_operand_dim(n, f->past, 3).n);
+    int64_t rows = accel_macs_mul(accel_operand_dim(n, 0, 0).n, steps);
+    int64_t project = accel_macs_mul(accel_macs_mul(rows, accel_operand_dim(n, 1, 0).n),
+                                     accel_operand_dim(n, 1, 1).n);
+    int64_t attend = accel_macs_mul(accel_macs_mul(rows, total), accel_macs_add(q.n, v.n));
+    c->macs = accel_macs_add(project, attend);
+}
+
+static int weights(const struct accel_node *n, struct accel_weight w[4])
+{
+    (void)n;
+    w[0] = (struct accel_weight){1, 2, 1, 0, -1, "Linear", false, 2};
+    return 1;
+}
+
+/* ------------------------------------------------------------------ MultiHeadAttention … */
+
+/* Widths of Y and of Q; unknown for packed operands of other forms. */
+static void multi_widths(struct accel_dim *q, struct accel_dim *y, const struct accel_node *n)
+{
+    const struct ms_attention_params *p = n->params;
+    *q = *y = accel_dim_unknown();
+    if (accel_operand_rank(n, 0) != 3)
+        return;
+    *q = *y = accel_operand_dim(n, 0, 2);
+    if (!accel_operand(n, 1) && accel_dim_known(*q)) {
+        /* only GroupQueryAttention packs Q, K and V into one 3-D operand */
+        int64_t parts = accel_macs_add(p->heads, accel_macs_mul(2, p->kv_heads));
+        *q = *y = parts > 0 && q->n % parts == 0
+                      ? accel_dim_of(accel_macs_mul(q->n / parts, p->heads))
+                      : accel_dim_unknown();
+    } else if (!n->op->family && accel_operand_rank(n, 2) == 3) {
+        *y = accel_operand_dim(n, 2, 2);
+    }
+}
+
+static enum accel_err multi_infer(struct accel_node *n)
+{
+    const struct ms_attention_params *p = n->params;
+    enum accel_dtype dtype = accel_operand_dtype(n, 0);
+    struct accel_dim q, width;
+    struct accel_dim y[3] = {accel_operand_dim(n, 0, 0), accel_operand_dim(n, 0, 1),
+                             accel_dim_unknown()};
+    struct accel_dim present[4] = {y[0], accel_dim_of(p->kv_heads), accel_dim_unknown(),
+                                   accel_dim_unknown()};
+    multi_widths(&q, &width, n);
+    y[2] = width;
+    if (accel_dim_known(q) && q.n % p->heads == 0)
+        present[3] = accel_dim_of(q.n / p->heads);
+    ACCEL_TRY(accel_result_dims(n, 0, dtype, 3, y));
+    for (int i = 1; i < 3; i++)
+        ACCEL_TRY(accel_result_dims(n, i, dtype, 4, present));
+    return accel_result_like(n, 3, dtype, NULL);
+}
+
+/* B * S * T * (Wq + Wy), for operands that are not packed */
+static void multi_cost(const struct accel_node *n, struct accel_cost *c)
+{
+    struct accel_dim q, y, steps = accel_operand_dim(n, 0, 1);
+    multi_widths(&q, &y, n);
+    int key = accel_operand_rank(n, 1);
+    int64_t total = key == 3               ? accel_operand_dim(n, 1, 1).n
+                    : key == 4             ? accel_operand_dim(n, 1, 2).n
+                    : !accel_operand(n, 1) ? steps.n
+                                           : -1;
+    int past = n->op->family ? 3 : 6;
+    if (accel_operand(n, past))
+        total = accel_macs_add(total, accel_operand_dim(n, past, 2).n);
+    int64_t rows = accel_macs_mul(accel_operand_dim(n, 0, 0).n, steps.n);
+    c->macs = accel_macs_mul(accel_macs_mul(rows, total), accel_macs_add(q.n, y.n));
+}
+
+static const struct accel_attr_rule attention_attrs[] = {
+    {"do_rotary", ACCEL_ATTR_INT, 0},
+    {"mask_filter_value", ACCEL_ATTR_FLOAT, 0},
+    {"num_heads", ACCEL_ATTR_INT, ACCEL_REQUIRED},
+    {"past_present_share_buffer", ACCEL_ATTR_INT, 0},
+    {"qkv_hidden_sizes", ACCEL_ATTR_INTS, 0},
+    {"rotary_embedding_dim", ACCEL_ATTR_INT, 0},
+    {"scale", ACCEL_ATTR_FLOAT, 0},
+    {"unidirectional", ACCEL_ATTR_INT, 0},
+    {0}};
+static const struct accel_attr_rule group_attrs[] = {
+    {"causal", ACCEL_ATTR_INT, 0},
+    {"do_rotary", ACCEL_ATTR_INT, 0},
+    {"k_norm_epsilon", ACCEL_ATTR_FLOAT, 0},
+    {"k_quant_type", ACCEL_ATTR_STRING, 0},
+    {"kv_cache_bit_width", ACCEL_ATTR_INT, 0},
+    {"kv_num_heads", ACCEL_ATTR_INT, ACCEL_REQUIRED},
+    {"local_window_size", ACCEL_ATTR_INT, 0},
+    {"num_heads", ACCEL_ATTR_INT, ACCEL_REQUIRED},
+    {"q_norm_epsilon", ACCEL_ATTR_FLOAT, 0},
+    {"qk_norm_epsilon", ACCEL_ATTR_FLOAT, 0},
+    {"qk_output", ACCEL_ATTR_INT, 0},
+    {"rotary_interleaved", ACCEL_ATTR_INT, 0},
+    {"scale", ACCEL_ATTR_FLOAT, 0},
+    {"sliding_window_cache", ACCEL_ATTR_INT, 0},
+    {"smooth_softmax", ACCEL_ATTR_INT, 0},
+    {"softcap", ACCEL_ATTR_FLOAT, 0},
+    {"v_quant_type", ACCEL_ATTR_STRING, 0},
+    {0}};
+static const char *const attention_examples[] = {"2x4x6 6x18 18 | num_heads=3", NULL};
+static const char *const q_examples[] = {"2x4x6 6x18 18 scalar scalar | num_heads=3", NULL};
+static const char *const multi_examples[] = {"2x4x6 2x5x6 2x5x6 | num_heads=3", NULL};
+static const char *const group_examples[] = {
+    "2x4x8 2x4x4 2x4x4 2x2x3x2 2x2x3x2 2 scalar | num_heads=4 kv_num_heads=2", NULL};
+
+#define ROW(onnx, least, most, outs, rules, shapes, macs_of, holds, what, eg)                      \
+    {                                                                                              \
+        .name = (onnx), .domain = "com.microsoft", .since = 1, .min_in = (least),                  \
+        .max_in = (most), .min_out = 1, .max_out = (outs), .attrs = (rules), .parse = parse,       \
+        .infer = (shapes), .cost = (macs_of), .weights = (holds), .family = (what),                \
+        .examples = (eg)                                                                           \
+    }
+const struct accel_op accel_op_ms_attention =
+    ROW("Attention", 2, 7, 2, attention_attrs, infer, cost, weights,
+        &(const struct ms_attention){4}, attention_examples);
+const struct accel_op accel_op_ms_qattention =
+    ROW("QAttention", 5, 9, 2, attention_attrs, infer, cost, weights,
+        &(const struct ms_attention){8}, q_examples);
+const struct accel_op accel_op_ms_multiheadattention =
+    ROW("MultiHeadAttention", 1, 10, 4, attention_attrs, multi_infer, multi_cost, NULL, NULL,
+        multi_examples);
+const struct accel_op accel_op_ms_groupqueryattention =
+    ROW("GroupQueryAttention", 7, 17, 4, group_attrs, multi_infer, multi_cost, NULL,
+        &(const struct ms_attention){3}, group_examples);
