@@ -145,6 +145,7 @@ static enum accel_err old_scan(struct accel_write *w)
             err = old_add_tensor(w, &x, p);
     accel_file_close(x.file);
     accel_arena_clear(&x.arena);
+    accel_free(x.window);
     return err == ACCEL_ENOMEM ? err : ACCEL_OK;
 }
 

@@ -114,6 +114,7 @@ static enum accel_err check_temp(struct accel_write *w, uint64_t size)
         err = accel_wire_scan(&x);
     accel_file_close(x.file);
     accel_arena_clear(&x.arena);
+    accel_free(x.window);
     if (err && err != ACCEL_ENOMEM)
         err = accel_fail_in(ACCEL_EIO, "'%s' failed its check after writing", w->path);
     return err;
