@@ -114,8 +114,11 @@ static void text_rows(struct accel_str *out, const struct accel_table *t, char *
             accel_str_add(out, "\033[1m");
         put_cell(out, i < t->n_column ? t->column[c].title : cell[i - t->n_column], width[c],
                  t->column[c].right, last);
-        if (last)
-            accel_str_add(out, i < t->n_column && color ? "\033[0m\n" : "\n");
+        if (!last)
+            continue;
+        while (out->len && out->at[out->len - 1] == ' ') /* an empty last cell */
+            out->len--;
+        accel_str_add(out, i < t->n_column && color ? "\033[0m\n" : "\n");
     }
 }
 
