@@ -1,14 +1,27 @@
 /* Level pruning: single weights ranked by magnitude. Prepared, the edit is a comparison of each
  * element's key with one number; equal keys are decided by index, so that any run of elements can
  * be changed without having seen the others. */
-#include "prune/mask.h"
-
 #include <math.h>
+
+#include "base/alloc.h"
+#include "prune/mask.h"
 
 struct level {
     struct accel_mask m;
     struct accel_choice choice;
 };
+
+static enum accel_err small_prepare(struct level *l, struct accel_source *src)
+{
+    uint64_t *key;
+    ACCEL_TRY(accel_small_sort(&key, &l->m.key, src->whole, src->n));
+    accel_mask_check(&l->m, accel_small_survey(l->m.row, &l->m.key, key));
+    enum accel_err err = l->m.left ? ACCEL_OK : accel_small_choose(&l->choice, src, &l->m.key, key);
+    l->m.row->threshold = l->m.left || err ? NAN : l->choice.largest;
+    l->m.edit.prepared = !err;
+    accel_free(key);
+    return err;
+}
 
 static enum accel_err level_prepare(struct accel_edit *e, const struct accel_tensor *t,
                                     const void *whole, void *scratch, size_t scratch_size)
@@ -19,6 +32,8 @@ static enum accel_err level_prepare(struct accel_edit *e, const struct accel_ten
     enum accel_err err = ACCEL_OK;
     struct accel_source src = accel_mask_source(t, whole, scratch, scratch_size);
     struct accel_spectrum s = {0};
+    if (whole && t->n <= ACCEL_SMALL && l->choice.rule != ACCEL_RULE_CUT)
+        return small_prepare(l, &src);
     bool select = l->choice.rule != ACCEL_RULE_CUT && !l->m.left;
     if (!l->m.surveyed || select) {
         ACCEL_TRY(accel_spectrum_init(&s));

@@ -85,21 +85,27 @@ static enum accel_err survey_sink(void *ctx, uint64_t first, uint64_t count, con
     return ACCEL_OK;
 }
 
-void accel_mask_surveyed(struct accel_mask *m, const struct accel_spectrum *s)
+void accel_mask_check(struct accel_mask *m, uint64_t max_key)
 {
     struct accel_prune_row *row = m->row;
     uint64_t infinity = accel_key_infinity(&m->key);
-    row->zeros_before = s->zeros;
-    row->max_abs = accel_spectrum_largest(s, &m->key);
-    accel_spectrum_fold(s, &m->key, row->max_abs, row->before, ACCEL_HISTOGRAM_BINS);
     m->surveyed = true;
-    if (s->max_key < infinity)
+    if (max_key < infinity)
         return;
     m->left = true;
     row->pruned = false;
     row->threshold = NAN;
-    row->reason = s->max_key > infinity ? "holds NaN" : "holds infinity";
+    row->reason = max_key > infinity ? "holds NaN" : "holds infinity";
     accel_warn(m->log, "weight '%.200s' %s; left as it is", row->target->name, row->reason);
+}
+
+void accel_mask_surveyed(struct accel_mask *m, const struct accel_spectrum *s)
+{
+    struct accel_prune_row *row = m->row;
+    row->zeros_before = s->zeros;
+    row->max_abs = accel_spectrum_largest(s, &m->key);
+    accel_spectrum_fold(s, &m->key, row->max_abs, row->before, ACCEL_HISTOGRAM_BINS);
+    accel_mask_check(m, s->max_key);
 }
 
 enum accel_err accel_mask_survey(struct accel_mask *m, struct accel_spectrum *s,

@@ -40,6 +40,9 @@ enum accel_err accel_mask_survey(struct accel_mask *m, struct accel_spectrum *s,
 /* The same from a spectrum that was filled already. */
 void accel_mask_surveyed(struct accel_mask *m, const struct accel_spectrum *s);
 
+/* Finds NaN and infinity from the largest key. */
+void accel_mask_check(struct accel_mask *m, uint64_t max_key);
+
 /* To be called at the end of every apply(): `zeros` among the elements as they are now. */
 enum accel_err accel_mask_note(struct accel_mask *m, uint64_t first, uint64_t count,
                                const void *elem, uint64_t zeros) ACCEL_CHECKED;
@@ -63,6 +66,18 @@ struct accel_choice {
 enum accel_err accel_choice_make(struct accel_choice *c, struct accel_source *src,
                                  const struct accel_key *k,
                                  const struct accel_spectrum *s) ACCEL_CHECKED;
+
+/* Small tensors in memory: survey and choice by sorting. */
+enum { ACCEL_SMALL = 1024 };
+/* The n keys of `elem` in order; free with accel_free(). */
+enum accel_err accel_small_sort(uint64_t **out, const struct accel_key *k, const void *elem,
+                                uint64_t n) ACCEL_CHECKED;
+/* Fills in the row's numbers before; returns the largest key. */
+uint64_t accel_small_survey(struct accel_prune_row *row, const struct accel_key *k,
+                            const uint64_t *key);
+/* accel_choice_make() for RULE_COUNT and RULE_THRESHOLD. */
+enum accel_err accel_small_choose(struct accel_choice *c, struct accel_source *src,
+                                  const struct accel_key *k, const uint64_t *key) ACCEL_CHECKED;
 
 /* floor(n * ratio * (1 + 1e-12)), at most n; `strict`: floor(n * ratio), as NNI counts. */
 uint64_t accel_choice_count(uint64_t n, double ratio, bool strict);

@@ -104,15 +104,24 @@ static enum accel_err row_count(struct accel_prune_row *row, struct accel_buffer
     if (!can_count(t))
         return ACCEL_OK;
     struct count_pass p = {accel_key_of(t->dtype, false), 0, s};
-    accel_spectrum_reset(s);
-    ACCEL_TRY(accel_tensor_scan(t, room, count_sink, &p));
-    accel_spectrum_end(s);
-    row->zeros_before = row->zeros_after = s->zeros;
-    row->max_abs = accel_spectrum_largest(s, &p.key);
-    accel_spectrum_fold(s, &p.key, row->max_abs, row->before, ACCEL_HISTOGRAM_BINS);
+    if (t->n <= ACCEL_SMALL) {
+        uint64_t *key;
+        ACCEL_TRY(accel_tensor_read(t, 0, t->n, room->data));
+        ACCEL_TRY(accel_small_sort(&key, &p.key, room->data, t->n));
+        accel_small_survey(row, &p.key, key);
+        accel_free(key);
+    } else {
+        accel_spectrum_reset(s);
+        ACCEL_TRY(accel_tensor_scan(t, room, count_sink, &p));
+        accel_spectrum_end(s);
+        row->zeros_before = s->zeros;
+        row->max_abs = accel_spectrum_largest(s, &p.key);
+        accel_spectrum_fold(s, &p.key, row->max_abs, row->before, ACCEL_HISTOGRAM_BINS);
+    }
+    row->zeros_after = row->zeros_before;
     for (int b = 0; b < ACCEL_HISTOGRAM_BINS; b++)
         row->after[b] = row->before[b];
-    row->achieved = row->pruned && row->n ? (double)s->zeros / (double)row->n : 0;
+    row->achieved = row->pruned && row->n ? (double)row->zeros_after / (double)row->n : 0;
     return ACCEL_OK;
 }
 

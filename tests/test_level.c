@@ -353,7 +353,7 @@ START_TEST(every_failed_allocation_is_reported_and_leaks_nothing)
     for (long nth = 1;; nth++) {
         struct accel_mask *m = NULL;
         struct accel_choice *c;
-        mask_t_init(&w, ACCEL_F64, 1, 100, 0, 0, 0);
+        mask_t_init(&w, ACCEL_F64, 1, 2000, 0, 0, 0);
         mask_t_random(&w, 3, 5);
         struct accel_buffer b = {0};
         accel_alloc_fail_at(nth, false);
