@@ -39,7 +39,9 @@ static const char style[] =
     "thead th{border-top:0;color:var(--soft);font-weight:600;font-size:12.5px;white-space:nowrap}"
     "tbody th{font-weight:600;overflow-wrap:anywhere}"
     "td.n,th.n{text-align:right;white-space:nowrap}"
-    "td.node{color:var(--soft);overflow-wrap:anywhere;min-width:10em}td:last-child{min-width:8em}"
+    "th "
+    "small{display:block;font-weight:400;color:var(--soft);font-size:12.5px}td:last-child{min-"
+    "width:9.5em}"
     "td.kept{color:var(--soft)}"
     "code,pre{font-family:ui-monospace,'SF Mono',Menlo,'DejaVu Sans Mono',monospace;font-size:13px}"
     "pre{margin:0;padding:14px 16px;overflow-x:auto;white-space:pre-wrap;overflow-wrap:anywhere}"
@@ -66,7 +68,7 @@ static const char style[] =
     "--line:#bbb;--before:#c9d3e3;--after:#2563b8;--cut:#c2410c;--warn:#fff;--warnline:#888}"
     "*{-webkit-print-color-adjust:exact;print-color-adjust:exact}"
     "body{font-size:10pt}main{max-width:none;padding:0}h1{font-size:18pt}h2{margin:18pt 0 6pt;"
-    "break-after:avoid}table{font-size:8.5pt}th,td{padding:3pt 5pt}thead th{font-size:8pt}"
+    "break-after:avoid}table{font-size:8.5pt}th,td{padding:3pt 5pt}thead th,th small{font-size:8pt}"
     ".card b{font-size:14pt}.cards{grid-template-columns:repeat(4,1fr);gap:6pt;margin-top:14pt}"
     ".charts{grid-template-columns:repeat(3,1fr);gap:6pt}.scroll{overflow:visible}"
     "tr,.card,.chart{break-inside:avoid}@page{margin:14mm}}";
@@ -184,9 +186,9 @@ static void weight_row(struct accel_str *out, const struct accel_prune_row *row)
 {
     char text[256];
     const struct accel_target *t = row->target;
-    esc(out, "<tr><th scope=\"row\">", t->name, "</th>");
-    esc(out, "<td class=\"node\">", accel_report_node(row), "");
-    esc(out, " (", t->node ? t->node->op_type : "", ")</td>");
+    esc(out, "<tr><th scope=\"row\">", t->name, "");
+    esc(out, "<small>", accel_report_node(row), "");
+    esc(out, " (", t->node ? t->node->op_type : "", ")</small></th>");
     accel_str_addf(out, "<td>%s</td>", accel_report_shape(text, sizeof text, t->tensor));
     accel_str_addf(out, "<td class=\"n\">%s</td>", accel_text_share(text, row->requested));
     accel_str_addf(out, "<td class=\"n\">%s</td>",
@@ -205,10 +207,16 @@ static void weights(struct accel_str *out, const struct accel_report *r)
 {
     accel_str_add(out,
                   "<h2>Every weight, and why</h2>\n<div class=\"scroll\"><table>\n<thead><tr>");
-    static const char *const title[] = {"weight",       "node",  "shape",    "asked",        "done",
-                                        "zeros before", "zeros", "not zero", "what happened"};
+    static const char *const title[] = {"weight, and the node that reads it",
+                                        "shape",
+                                        "asked",
+                                        "done",
+                                        "zeros before",
+                                        "zeros",
+                                        "not zero",
+                                        "what happened"};
     for (size_t i = 0; i < sizeof title / sizeof *title; i++)
-        accel_str_addf(out, "<th scope=\"col\"%s>%s</th>", i >= 3 && i <= 6 ? " class=\"n\"" : "",
+        accel_str_addf(out, "<th scope=\"col\"%s>%s</th>", i >= 2 && i <= 5 ? " class=\"n\"" : "",
                        title[i]);
     accel_str_add(out, "</tr></thead>\n<tbody>\n");
     for (int i = 0; i < r->n_row; i++)
