@@ -13,8 +13,8 @@ static void try_one(const char *source)
     enum accel_err err = accel_config_read(&f, source);
     if (!err)
         err = accel_prune_config_parse(&c, f, NULL);
-    if (err && (!*accel_errmsg() || strchr(accel_errmsg(), '\n')))
-        abort(); /* an error is one line */
+    if (err && !*accel_errmsg())
+        abort(); /* an error without a text */
     accel_prune_config_free(c);
     accel_config_free(f);
 }

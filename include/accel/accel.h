@@ -30,8 +30,8 @@ extern "C" {
 /* "0.1.0" */
 ACCEL_API const char *accel_version(void);
 
-/* The text of this thread's last failure, one line. Meaningful right after a call returned a status
- * other than 0. */
+/* The text of this thread's last failure. Meaningful right after a call returned a status other
+ * than 0. Names from files stand in it as they are: escape control characters before showing it. */
 ACCEL_API const char *accel_error(void);
 
 /* An ONNX model and what is planned for it. */
