@@ -98,7 +98,11 @@ struct accel_value *accel_value_find(const struct accel_graph *g, const char *na
 
 enum accel_err accel_value_add_use(struct accel_value *v, struct accel_node *node, int slot)
 {
-    if (!ACCEL_GROW(v->use, v->use_cap, v->n_use + 1))
+    if (!v->use_cap) { /* most values are read once */
+        v->use = accel_calloc(1, sizeof *v->use);
+        v->use_cap = v->use ? 1 : 0;
+    }
+    if (!v->use_cap || !ACCEL_GROW(v->use, v->use_cap, v->n_use + 1))
         return accel_fail_nomem();
     v->use[v->n_use++] = (struct accel_use){node, slot};
     return ACCEL_OK;
