@@ -46,7 +46,7 @@ START_TEST(a_narrow_terminal_shortens_the_elastic_column)
     row("/encoder/layer.0/attention/self/query/MatMul", "1", "MatMul");
     accel_table_text(&out, &t, 40, false);
     ck_assert_str_eq(accel_str_get(&out), "NAME                       BIG N  OP\n"
-                                          "/encoder/lay…query/MatMul      1  MatMul\n" +
+                                          "/encoder…elf/query/MatMul      1  MatMul\n" +
                                               0);
 }
 END_TEST

@@ -118,10 +118,7 @@ static enum accel_err run_bare(struct accel_job *job, const char *word)
     if (word && !strcmp(word, "--version")) {
         add_version(&job->out);
     } else if (word && (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help"))) {
-        accel_str_add(&job->out, "Usage: accel COMMAND ...   (or accel-COMMAND ...)\n\n");
-        for (size_t i = 0; commands[i]; i++)
-            accel_str_addf(&job->out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-        accel_str_add(&job->out, "\naccel COMMAND --help tells more.\n");
+        accel_options_help_all(&job->out, commands);
     } else if (!word) {
         return accel_fail(ACCEL_EARG, "a command is missing, see accel --help");
     } else {

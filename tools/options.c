@@ -278,3 +278,13 @@ void accel_options_help(struct accel_str *out, const struct accel_command *c)
     accel_str_add(out, "\nExit status: 0 done, 1 wrong usage or config, 2 unusable input file,\n"
                        "3 a target was missed, 4 no such device, 5 the system failed.\n");
 }
+
+void accel_options_help_all(struct accel_str *out, const struct accel_command *const *commands)
+{
+    accel_str_add(out, "Usage: accel COMMAND ...   (or accel-COMMAND ...)\n\n");
+    for (; *commands; commands++) {
+        accel_str_addf(out, "  %-9s ", (*commands)->name);
+        wrap(out, (*commands)->summary, 12, 12);
+    }
+    accel_str_add(out, "\naccel COMMAND --help tells more.\n");
+}

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define GAP   2
-#define LEAST 10 /* columns that an elastic column keeps */
+#define LEAST 14 /* columns that an elastic column keeps */
 
 void accel_table_init(struct accel_table *t, const struct accel_column *columns)
 {
@@ -60,12 +60,13 @@ static size_t fit(const char *text, size_t len, size_t columns, bool back)
     return best;
 }
 
-/* One cell, padded to its column; what does not fit loses its middle. */
+/* One cell, padded to its column; what does not fit loses its middle. The end is worth more than
+ * the beginning: paths differ there. */
 static void put_cell(struct accel_str *out, const char *text, size_t width, bool right, bool last)
 {
     size_t len = strlen(text), columns = accel_text_columns(text, len);
     if (columns > width) {
-        size_t head = fit(text, len, (width - 1) / 2, false);
+        size_t head = fit(text, len, (width - 1) / 3, false);
         size_t used = accel_text_columns(text, head);
         size_t tail = fit(text, len, width - 1 - used, true);
         used += 1 + accel_text_columns(text + len - tail, tail);

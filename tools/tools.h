@@ -102,6 +102,9 @@ void accel_options_clear(struct accel_options *opt);
 /* The text of --help, at most 80 columns wide. */
 void accel_options_help(struct accel_str *out, const struct accel_command *c);
 
+/* The text of accel --help: all commands, ended by NULL. */
+void accel_options_help_all(struct accel_str *out, const struct accel_command *const *commands);
+
 /* Reads job->opt.config with --set applied into job->config. EARG when no --config was given. */
 enum accel_err accel_job_config(struct accel_job *job) ACCEL_CHECKED;
 
