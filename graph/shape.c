@@ -103,14 +103,29 @@ enum accel_err accel_dim_of_probes(struct accel_dim *out, struct accel_symbols *
                                    const int64_t probe[ACCEL_N_PROBES])
 {
     char key[64];
-    probe_key(key, sizeof key, probe);
+    bool same = true;
     *out = accel_dim_unknown();
+    for (int i = 0; i < ACCEL_N_PROBES; i++) {
+        if (probe[i] < 0)
+            return ACCEL_OK;
+        same = same && probe[i] == probe[0];
+    }
+    if (same) {
+        *out = accel_dim_of(probe[0]);
+        return ACCEL_OK;
+    }
+    probe_key(key, sizeof key, probe);
     out->sym = unpack(accel_map_find(&s->by_rule, key));
     if (out->sym >= 0)
         return ACCEL_OK;
     struct accel_symbol sym = {.bound = -1, .base = -1, .mul = 1, .div = 1};
     memcpy(sym.probe, probe, sizeof sym.probe);
     return add(&out->sym, s, &sym);
+}
+
+int64_t accel_dim_probe(struct accel_dim d, const struct accel_symbols *s, int p)
+{
+    return d.n >= 0 ? d.n : d.sym >= 0 ? s->at[d.sym].probe[p] : -1;
 }
 
 struct accel_dim accel_dim_bound(struct accel_dim d, const struct accel_symbols *s)
@@ -202,7 +217,11 @@ enum accel_err accel_dim_derive(struct accel_dim *out, struct accel_symbols *s, 
             return ACCEL_OK;
         else if (sym.probe[i] < 0)
             sym.probe[i] = 0;
-    ACCEL_TRY(add(&out->sym, s, &sym));
+    char probes[64];
+    probe_key(probes, sizeof probes, sym.probe);
+    out->sym = unpack(accel_map_find(&s->by_rule, probes));
+    if (out->sym < 0)
+        ACCEL_TRY(add(&out->sym, s, &sym));
     return remember(s, key, out->sym);
 }
 

@@ -78,9 +78,13 @@ static inline bool accel_dim_differs(struct accel_dim a, struct accel_dim b)
 enum accel_err accel_dim_named(struct accel_dim *out, struct accel_symbols *s,
                                const char *name) ACCEL_CHECKED;
 
-/* The symbol with these trial values, made when there is none yet. */
+/* What has these trial values: the number when all are the same and >= 0; unknown when one is
+ * negative; else the symbol, made when there is none yet. */
 enum accel_err accel_dim_of_probes(struct accel_dim *out, struct accel_symbols *s,
                                    const int64_t probe[ACCEL_N_PROBES]) ACCEL_CHECKED;
+
+/* Trial value p of a dim: the number itself when it is one, -1 when it has no symbol yet. */
+int64_t accel_dim_probe(struct accel_dim d, const struct accel_symbols *s, int p);
 
 /* A new symbol without a name. */
 enum accel_err accel_dim_fresh(struct accel_dim *out, struct accel_symbols *s) ACCEL_CHECKED;

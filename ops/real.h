@@ -4,9 +4,9 @@
 #define ACCEL_OPS_REAL_H
 
 #ifdef ACCEL_REAL_IS_DOUBLE
-#define real double
+typedef double real;
 #else
-#define real float
+typedef float real;
 #endif
 
 #endif

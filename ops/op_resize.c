@@ -1,0 +1,257 @@
+/* Resize, Upsample, GridSample, DepthToSpace, SpaceToDepth, Col2Im: images in another size.
+ *
+ * A scale that is a whole number keeps symbols (2*H); other scales of a symbolic size go through
+ * its trial values, like every size that is computed. */
+#include <math.h>
+
+#include "ops/op_util.h"
+
+struct resize {
+    int scales, sizes; /* input slots, -1: none */
+    bool crop;         /* coordinate mode tf_crop_and_resize: region of interest scales too */
+    bool keep;         /* aspect ratio: sizes are bounds */
+};
+
+static enum accel_err resize_parse(struct accel_node *n, int opset)
+{
+    struct resize *p = accel_op_params(n, sizeof *p);
+    const char *mode, *keep;
+    if (!p)
+        return ACCEL_ENOMEM;
+    ACCEL_TRY(accel_attr_string(&mode, n, "coordinate_transformation_mode", "half_pixel"));
+    ACCEL_TRY(accel_attr_string(&keep, n, "keep_aspect_ratio_policy", "stretch"));
+    bool old = opset < 11 || strcmp(n->op->name, "Upsample") == 0;
+    p->scales = n->n_in > 1 ? old ? 1 : 2 : -1;
+    p->sizes = old ? -1 : 3;
+    p->crop = strcmp(mode, "tf_crop_and_resize") == 0;
+    p->keep = strcmp(keep, "stretch") != 0;
+    return ACCEL_OK;
+}
+
+/* floor(d * scale) */
+static enum accel_err scaled(struct accel_dim *d, struct accel_symbols *s, float scale)
+{
+    const struct accel_dim in = *d;
+    int64_t probe[ACCEL_N_PROBES];
+    if (!(scale > 0) || scale > 1e9f)
+        return accel_fail(ACCEL_ESHAPE, "a scale is %g", (double)scale);
+    if (scale == floorf(scale))
+        return accel_dim_derive(d, s, in, (int64_t)scale, 0, 1, 0);
+    *d = accel_dim_unknown();
+    for (int t = 0; t < ACCEL_N_PROBES; t++) {
+        int64_t size = accel_dim_probe(in, s, t);
+        double v = floor((double)size * (double)scale);
+        probe[t] = size < 0 || v > 9e15 ? -1 : (int64_t)v;
+    }
+    return accel_dim_of_probes(d, s, probe);
+}
+
+/* Scales as a constant list: *out NULL when there are none, or they are not known. */
+static enum accel_err scales_get(const float **out, int64_t *n_scales, const struct accel_node *n)
+{
+    const struct resize *p = n->params;
+    struct accel_value *v = accel_operand(n, p->scales);
+    size_t count = 0;
+    *out = NULL;
+    *n_scales = 0;
+    if (v)
+        return accel_known_floats(out, n_scales, v);
+    if (p->scales < 0)
+        ACCEL_TRY(accel_attr_floats(out, &count, n, "scales"));
+    *n_scales = (int64_t)count;
+    return ACCEL_OK;
+}
+
+static enum accel_err resize_axes(struct accel_dim *d, struct accel_node *n, int rank)
+{
+    const struct resize *p = n->params;
+    struct accel_symbols *s = accel_operand_symbols(n);
+    const float *scales;
+    int64_t n_scales;
+    struct accel_shape sizes = {-1, NULL};
+    struct accel_list axes;
+    ACCEL_TRY(scales_get(&scales, &n_scales, n));
+    ACCEL_TRY(accel_list_get(&axes, n, "axes", -1));
+    if (accel_operand(n, p->sizes))
+        ACCEL_TRY(accel_shape_from_input(&sizes, n, p->sizes));
+    int64_t count = axes.given ? axes.n : rank;
+    if (sizes.rank < 0 && scales && n_scales > 0 && n_scales != count)
+        return accel_fail(ACCEL_ESHAPE, "%lld scales for %lld axes", (long long)n_scales,
+                          (long long)count);
+    if (sizes.rank > 0 && sizes.rank != count)
+        return accel_fail(ACCEL_ESHAPE, "%d sizes for %lld axes", sizes.rank, (long long)count);
+    for (int64_t i = 0; i < count; i++) {
+        int axis = (int)i;
+        if (axes.given)
+            ACCEL_TRY(accel_axis_of(&axis, axes.at[i], rank));
+        if (sizes.rank > 0 && !p->keep)
+            d[axis] = sizes.dim[i];
+        else if (sizes.rank <= 0 && scales && n_scales > 0 && !p->crop)
+            ACCEL_TRY(scaled(&d[axis], s, scales[i]));
+        else
+            d[axis] = accel_dim_unknown();
+    }
+    return ACCEL_OK;
+}
+
+static enum accel_err resize_infer(struct accel_node *n)
+{
+    int rank = accel_operand_rank(n, 0);
+    ACCEL_TRY(accel_result_like(n, 0, accel_operand_dtype(n, 0), accel_operand(n, 0)));
+    if (rank < 0 || !n->n_out || !n->out[0])
+        return ACCEL_OK;
+    struct accel_dim *d = n->out[0]->shape.dim;
+    const struct accel_attr *h = accel_attr_find(n, "height_scale");
+    const struct accel_attr *w = accel_attr_find(n, "width_scale");
+    if (!h || !w)
+        return resize_axes(d, n, rank);
+    if (rank != 4)
+        return accel_fail(ACCEL_ESHAPE, "input of rank %d, must be 4", rank);
+    ACCEL_TRY(scaled(&d[2], accel_operand_symbols(n), h->f));
+    return scaled(&d[3], accel_operand_symbols(n), w->f);
+}
+
+/* ------------------------------------------------------------------------------ GridSample */
+
+static enum accel_err grid_infer(struct accel_node *n)
+{
+    int rank = accel_operand_rank(n, 0), grid = accel_operand_rank(n, 1);
+    struct accel_shape out;
+    if (rank >= 0 && grid >= 0 && rank != grid)
+        return accel_fail(ACCEL_ESHAPE, "input of rank %d, grid of rank %d", rank, grid);
+    if (rank >= 0 && rank < 3)
+        return accel_fail(ACCEL_ESHAPE, "input of rank %d", rank);
+    ACCEL_TRY(accel_shape_new(&out, n, rank));
+    for (int i = 0; i < rank; i++)
+        out.dim[i] = i < 2 ? accel_operand_dim(n, 0, i) : accel_operand_dim(n, 1, i - 1);
+    accel_result_set(n, 0, accel_operand_dtype(n, 0), out);
+    return ACCEL_OK;
+}
+
+/* ------------------------------------------------------------------------------ blocks of pixels
+ */
+
+struct blocks {
+    int64_t size;
+};
+
+static enum accel_err blocks_parse(struct accel_node *n, int opset)
+{
+    struct blocks *p = accel_op_params(n, sizeof *p);
+    (void)opset;
+    if (!p)
+        return ACCEL_ENOMEM;
+    ACCEL_TRY(accel_attr_int(&p->size, n, "blocksize", 1));
+    if (p->size < 1 || p->size > 32768)
+        return accel_fail(ACCEL_EMODEL, "blocksize is %lld", (long long)p->size);
+    return ACCEL_OK;
+}
+
+static enum accel_err divided(struct accel_dim *out, struct accel_symbols *s, struct accel_dim d,
+                              int64_t by)
+{
+    if (accel_dim_known(d) && d.n % by)
+        return accel_fail(ACCEL_ESHAPE, "size %lld is no multiple of %lld", (long long)d.n,
+                          (long long)by);
+    return accel_dim_derive(out, s, d, 1, 0, by, 0);
+}
+
+static enum accel_err blocks_infer(struct accel_node *n)
+{
+    const struct blocks *p = n->params;
+    struct accel_symbols *s = accel_operand_symbols(n);
+    bool to_space = n->op->family != NULL;
+    ACCEL_TRY(accel_operand_check_rank(n, 0, 4));
+    struct accel_dim d[4] = {accel_operand_dim(n, 0, 0)};
+    if (to_space)
+        ACCEL_TRY(divided(&d[1], s, accel_operand_dim(n, 0, 1), p->size * p->size));
+    else
+        ACCEL_TRY(
+            accel_dim_derive(&d[1], s, accel_operand_dim(n, 0, 1), p->size * p->size, 0, 1, 0));
+    for (int i = 2; i < 4; i++)
+        if (to_space)
+            ACCEL_TRY(accel_dim_derive(&d[i], s, accel_operand_dim(n, 0, i), p->size, 0, 1, 0));
+        else
+            ACCEL_TRY(divided(&d[i], s, accel_operand_dim(n, 0, i), p->size));
+    return accel_result_dims(n, 0, accel_operand_dtype(n, 0), 4, d);
+}
+
+/* ------------------------------------------------------------------------------ Col2Im */
+
+static enum accel_err col2im_infer(struct accel_node *n)
+{
+    struct accel_shape image, out = {-1, NULL};
+    struct accel_list block;
+    ACCEL_TRY(accel_operand_check_rank(n, 0, 3));
+    ACCEL_TRY(accel_shape_from_input(&image, n, 1));
+    ACCEL_TRY(accel_list_get(&block, n, NULL, 2));
+    if (image.rank >= 0) {
+        int64_t taps = 1;
+        ACCEL_TRY(accel_shape_new(&out, n, image.rank + 2));
+        out.dim[0] = accel_operand_dim(n, 0, 0);
+        for (int64_t i = 0; block.known && i < block.n; i++)
+            if (block.at[i] < 1 || __builtin_mul_overflow(taps, block.at[i], &taps))
+                return accel_fail(ACCEL_ESHAPE, "block_shape has the size %lld",
+                                  (long long)block.at[i]);
+        if (block.known)
+            ACCEL_TRY(
+                divided(&out.dim[1], accel_operand_symbols(n), accel_operand_dim(n, 0, 1), taps));
+        for (int i = 0; i < image.rank; i++)
+            out.dim[i + 2] = image.dim[i];
+    }
+    accel_result_set(n, 0, accel_operand_dtype(n, 0), out);
+    return ACCEL_OK;
+}
+
+/* ------------------------------------------------------------------------------ rows */
+
+static const struct accel_attr_rule resize_attrs[] = {
+    {"antialias", ACCEL_ATTR_INT, 0},
+    {"axes", ACCEL_ATTR_INTS, 0},
+    {"coordinate_transformation_mode", ACCEL_ATTR_STRING, 0},
+    {"cubic_coeff_a", ACCEL_ATTR_FLOAT, 0},
+    {"exclude_outside", ACCEL_ATTR_INT, 0},
+    {"extrapolation_value", ACCEL_ATTR_FLOAT, 0},
+    {"keep_aspect_ratio_policy", ACCEL_ATTR_STRING, 0},
+    {"mode", ACCEL_ATTR_STRING, 0},
+    {"nearest_mode", ACCEL_ATTR_STRING, 0},
+    {0}};
+static const struct accel_attr_rule upsample_attrs[] = {{"mode", ACCEL_ATTR_STRING, 0},
+                                                        {"scales", ACCEL_ATTR_FLOATS, 0},
+                                                        {"height_scale", ACCEL_ATTR_FLOAT, 0},
+                                                        {"width_scale", ACCEL_ATTR_FLOAT, 0},
+                                                        {0}};
+static const struct accel_attr_rule grid_attrs[] = {{"align_corners", ACCEL_ATTR_INT, 0},
+                                                    {"mode", ACCEL_ATTR_STRING, 0},
+                                                    {"padding_mode", ACCEL_ATTR_STRING, 0},
+                                                    {0}};
+static const struct accel_attr_rule depth_attrs[] = {
+    {"blocksize", ACCEL_ATTR_INT, ACCEL_REQUIRED}, {"mode", ACCEL_ATTR_STRING, 0}, {0}};
+static const struct accel_attr_rule space_attrs[] = {{"blocksize", ACCEL_ATTR_INT, ACCEL_REQUIRED},
+                                                     {0}};
+static const struct accel_attr_rule col2im_attrs[] = {{"dilations", ACCEL_ATTR_INTS, 0},
+                                                      {"pads", ACCEL_ATTR_INTS, 0},
+                                                      {"strides", ACCEL_ATTR_INTS, 0},
+                                                      {0}};
+
+#define ROW(op_name, first, n_min, n_max, rules, prs, inf, fam, eg)                                \
+    {                                                                                              \
+        .name = (op_name), .domain = "", .since = (first), .min_in = (n_min), .max_in = (n_max),   \
+        .min_out = 1, .max_out = 1, .attrs = (rules), .parse = (prs), .infer = (inf),              \
+        .family = (fam), .examples = (const char *const[]){(eg), NULL},                            \
+    }
+
+const struct accel_op accel_op_resize = ROW("Resize", 10, 1, 4, resize_attrs, resize_parse,
+                                            resize_infer, NULL, "1x2x4x4 - - [4]=1,2,8,6");
+const struct accel_op accel_op_upsample =
+    ROW("Upsample", 1, 1, 2, upsample_attrs, resize_parse, resize_infer, NULL, "1x2x4x4 f32:4");
+const struct accel_op accel_op_grid_sample =
+    ROW("GridSample", 16, 2, 2, grid_attrs, NULL, grid_infer, NULL, "1x2x4x4 1x6x7x2");
+const struct accel_op accel_op_depth_to_space =
+    ROW("DepthToSpace", 1, 1, 1, depth_attrs, blocks_parse, blocks_infer, "to space",
+        "1x8x2x3 | blocksize=2");
+const struct accel_op accel_op_space_to_depth =
+    ROW("SpaceToDepth", 1, 1, 1, space_attrs, blocks_parse, blocks_infer, NULL,
+        "1x2x4x6 | blocksize=2");
+const struct accel_op accel_op_col2im =
+    ROW("Col2Im", 18, 3, 3, col2im_attrs, NULL, col2im_infer, NULL, "1x10x12 [2]=5,5 [2]=1,5");
