@@ -151,6 +151,7 @@ int main(int argc, char **argv)
     accel_str_clear(&job.out);
     accel_log_clear(&job.log);
     accel_log_clear(&job.notes);
+    accel_config_free(job.config);
     accel_options_clear(&job.opt);
     return status;
 }
