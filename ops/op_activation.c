@@ -171,6 +171,7 @@ static real is_inf(real x, const struct activation_params *p)
 static const struct accel_attr_rule old_attrs[] = {{"consumed_inputs", ACCEL_ATTR_INTS, 0}, {0}};
 static const struct accel_attr_rule alpha_attrs[] = {
     {"alpha", ACCEL_ATTR_FLOAT, 0}, {"consumed_inputs", ACCEL_ATTR_INTS, 0}, {0}};
+static const struct accel_attr_rule only_alpha[] = {{"alpha", ACCEL_ATTR_FLOAT, 0}, {0}};
 static const struct accel_attr_rule selu_attrs[] = {{"alpha", ACCEL_ATTR_FLOAT, 0},
                                                     {"gamma", ACCEL_ATTR_FLOAT, 0},
                                                     {"consumed_inputs", ACCEL_ATTR_INTS, 0},
@@ -212,16 +213,16 @@ const struct accel_op accel_op_selu =
     ROW("Selu", 1, selu_attrs, ACCEL_OP_COMPARES, alpha_values, .f = selu, .a = "alpha",
         .a_otherwise = 1.67326319217681884765625f, .b = "gamma",
         .b_otherwise = 1.05070102214813232421875f);
-const struct accel_op accel_op_celu = ROW("Celu", 12, alpha_attrs, ACCEL_OP_COMPARES, alpha_values,
+const struct accel_op accel_op_celu = ROW("Celu", 12, only_alpha, ACCEL_OP_COMPARES, alpha_values,
                                           .f = celu, .a = "alpha", .a_otherwise = 1);
 const struct accel_op accel_op_thresholdedrelu =
-    ROW("ThresholdedRelu", 10, alpha_attrs, ACCEL_OP_COMPARES, alpha_values, .f = thresholded_relu,
+    ROW("ThresholdedRelu", 10, only_alpha, ACCEL_OP_COMPARES, alpha_values, .f = thresholded_relu,
         .a = "alpha", .a_otherwise = 1);
 const struct accel_op accel_op_hardsigmoid =
     ROW("HardSigmoid", 1, hard_sigmoid_attrs, ACCEL_OP_COMPARES, alpha_values, .f = hard_sigmoid,
         .a = "alpha", .a_otherwise = 0.2f, .b = "beta", .b_otherwise = 0.5f);
 const struct accel_op accel_op_swish =
-    ROW("Swish", 24, alpha_attrs, 0, alpha_values, .f = swish, .a = "alpha", .a_otherwise = 1);
+    ROW("Swish", 24, only_alpha, 0, alpha_values, .f = swish, .a = "alpha", .a_otherwise = 1);
 const struct accel_op accel_op_shrink =
     ROW("Shrink", 9, shrink_attrs, ACCEL_OP_COMPARES, any_values, .f = shrink, .a = "bias",
         .b = "lambd", .b_otherwise = 0.5f);
@@ -232,4 +233,4 @@ const struct accel_op accel_op_gelu =
     ROW_IN("Gelu", "", 20, gelu_attrs, 0, gelu_parse, gelu_values, .f = gelu);
 const struct accel_op accel_op_ms_gelu = MS_ROW("Gelu", NULL, any_values, .f = gelu);
 const struct accel_op accel_op_ms_quickgelu =
-    MS_ROW("QuickGelu", alpha_attrs, alpha_values, .f = swish, .a = "alpha", .a_otherwise = 1.702f);
+    MS_ROW("QuickGelu", only_alpha, alpha_values, .f = swish, .a = "alpha", .a_otherwise = 1.702f);

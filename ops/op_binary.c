@@ -213,39 +213,47 @@ static int64_t greater_equal_i(int64_t a, int64_t b)
 
 /* ------------------------------------------------------------------ rows */
 
+static const struct accel_attr_rule no_attrs[] = {{0}};
+static const struct accel_attr_rule axis_attrs[] = {
+    {"axis", ACCEL_ATTR_INT, 0}, {"broadcast", ACCEL_ATTR_INT, 0}, {0}};
 static const struct accel_attr_rule old_attrs[] = {{"axis", ACCEL_ATTR_INT, 0},
                                                    {"broadcast", ACCEL_ATTR_INT, 0},
                                                    {"consumed_inputs", ACCEL_ATTR_INTS, 0},
                                                    {0}};
 static const char *const pairs[] = {"2x3x4 2x3x4", "2x3x4 3x1", "1x4 3x1", "2x3 1", NULL};
 
-#define ROW(onnx, opset, flag, ...)                                                                \
+#define ROW(onnx, opset, flag, rules, ...)                                                         \
     {                                                                                              \
         .name = (onnx), .domain = "", .since = (opset), .min_in = 2, .max_in = 2, .min_out = 1,    \
-        .max_out = 1, .flags = (flag), .attrs = old_attrs, .parse = accel_binary_parse,            \
+        .max_out = 1, .flags = (flag), .attrs = (rules), .parse = accel_binary_parse,              \
         .infer = infer, .forward = forward, .family = &(const struct binary){__VA_ARGS__},         \
         .examples = pairs                                                                          \
     }
 
-const struct accel_op accel_op_add = ROW("Add", 1, 0, add, accel_int_add, 0, 0);
-const struct accel_op accel_op_sub = ROW("Sub", 1, 0, sub, accel_int_sub, 0, 0);
-const struct accel_op accel_op_mul = ROW("Mul", 1, 0, mul, accel_int_mul, 0, 0);
-const struct accel_op accel_op_div = ROW("Div", 1, 0, divide, divide_i, 0, true);
-const struct accel_op accel_op_and = ROW("And", 1, ACCEL_OP_COMPARES, 0, and_i, ACCEL_BOOL, 0);
-const struct accel_op accel_op_or = ROW("Or", 1, ACCEL_OP_COMPARES, 0, or_i, ACCEL_BOOL, 0);
-const struct accel_op accel_op_xor = ROW("Xor", 1, ACCEL_OP_COMPARES, 0, xor_i, ACCEL_BOOL, 0);
+const struct accel_op accel_op_add = ROW("Add", 1, 0, old_attrs, add, accel_int_add, 0, 0);
+const struct accel_op accel_op_sub = ROW("Sub", 1, 0, old_attrs, sub, accel_int_sub, 0, 0);
+const struct accel_op accel_op_mul = ROW("Mul", 1, 0, old_attrs, mul, accel_int_mul, 0, 0);
+const struct accel_op accel_op_div = ROW("Div", 1, 0, old_attrs, divide, divide_i, 0, true);
+const struct accel_op accel_op_and =
+    ROW("And", 1, ACCEL_OP_COMPARES, axis_attrs, 0, and_i, ACCEL_BOOL, 0);
+const struct accel_op accel_op_or =
+    ROW("Or", 1, ACCEL_OP_COMPARES, axis_attrs, 0, or_i, ACCEL_BOOL, 0);
+const struct accel_op accel_op_xor =
+    ROW("Xor", 1, ACCEL_OP_COMPARES, axis_attrs, 0, xor_i, ACCEL_BOOL, 0);
 const struct accel_op accel_op_equal =
-    ROW("Equal", 1, ACCEL_OP_COMPARES, equal, equal_i, ACCEL_BOOL, 0);
+    ROW("Equal", 1, ACCEL_OP_COMPARES, axis_attrs, equal, equal_i, ACCEL_BOOL, 0);
 const struct accel_op accel_op_less =
-    ROW("Less", 1, ACCEL_OP_COMPARES, less, less_i, ACCEL_BOOL, 0);
+    ROW("Less", 1, ACCEL_OP_COMPARES, axis_attrs, less, less_i, ACCEL_BOOL, 0);
 const struct accel_op accel_op_lessorequal =
-    ROW("LessOrEqual", 12, ACCEL_OP_COMPARES, less_equal, less_equal_i, ACCEL_BOOL, 0);
+    ROW("LessOrEqual", 12, ACCEL_OP_COMPARES, no_attrs, less_equal, less_equal_i, ACCEL_BOOL, 0);
 const struct accel_op accel_op_greater =
-    ROW("Greater", 1, ACCEL_OP_COMPARES, greater, greater_i, ACCEL_BOOL, 0);
+    ROW("Greater", 1, ACCEL_OP_COMPARES, axis_attrs, greater, greater_i, ACCEL_BOOL, 0);
 const struct accel_op accel_op_greaterorequal =
-    ROW("GreaterOrEqual", 12, ACCEL_OP_COMPARES, greater_equal, greater_equal_i, ACCEL_BOOL, 0);
+    ROW("GreaterOrEqual", 12, ACCEL_OP_COMPARES, no_attrs, greater_equal, greater_equal_i,
+        ACCEL_BOOL, 0);
 const struct accel_op accel_op_bitwiseand =
-    ROW("BitwiseAnd", 18, ACCEL_OP_COMPARES, 0, and_i, 0, 0);
-const struct accel_op accel_op_bitwiseor = ROW("BitwiseOr", 18, ACCEL_OP_COMPARES, 0, or_i, 0, 0);
+    ROW("BitwiseAnd", 18, ACCEL_OP_COMPARES, no_attrs, 0, and_i, 0, 0);
+const struct accel_op accel_op_bitwiseor =
+    ROW("BitwiseOr", 18, ACCEL_OP_COMPARES, no_attrs, 0, or_i, 0, 0);
 const struct accel_op accel_op_bitwisexor =
-    ROW("BitwiseXor", 18, ACCEL_OP_COMPARES, 0, xor_i, 0, 0);
+    ROW("BitwiseXor", 18, ACCEL_OP_COMPARES, no_attrs, 0, xor_i, 0, 0);

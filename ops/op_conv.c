@@ -173,8 +173,13 @@ static const struct accel_attr_rule fused_attrs[] = {WINDOW_ATTRS,
                                                      {0}};
 static const struct accel_attr_rule ms_q_attrs[] = {
     WINDOW_ATTRS, {"channels_last", ACCEL_ATTR_INT, 0}, {0}};
-static const struct accel_attr_rule deform_attrs[] = {
-    WINDOW_ATTRS, {"offset_group", ACCEL_ATTR_INT, 0}, {0}};
+static const struct accel_attr_rule deform_attrs[] = {{"dilations", ACCEL_ATTR_INTS, 0},
+                                                      {"group", ACCEL_ATTR_INT, 0},
+                                                      {"kernel_shape", ACCEL_ATTR_INTS, 0},
+                                                      {"offset_group", ACCEL_ATTR_INT, 0},
+                                                      {"pads", ACCEL_ATTR_INTS, 0},
+                                                      {"strides", ACCEL_ATTR_INTS, 0},
+                                                      {0}};
 
 static const char *const conv_examples[] = {"2x3x8x8 4x3x3x3 4 | pads=1,1,1,1",
                                             "2x3x8 4x3x3",

@@ -166,6 +166,10 @@ static const struct accel_attr_rule fused_attrs[] = {{"alpha", ACCEL_ATTR_FLOAT,
                                                      {"activation_beta", ACCEL_ATTR_FLOAT, 0},
                                                      {"activation_gamma", ACCEL_ATTR_FLOAT, 0},
                                                      {0}};
+static const struct accel_attr_rule q_attrs[] = {{"alpha", ACCEL_ATTR_FLOAT, 0},
+                                                 {"transA", ACCEL_ATTR_INT, 0},
+                                                 {"transB", ACCEL_ATTR_INT, 0},
+                                                 {0}};
 static const struct accel_attr_rule nbits_attrs[] = {{"K", ACCEL_ATTR_INT, ACCEL_REQUIRED},
                                                      {"N", ACCEL_ATTR_INT, ACCEL_REQUIRED},
                                                      {"accuracy_level", ACCEL_ATTR_INT, 0},
@@ -189,7 +193,7 @@ const struct accel_op accel_op_gemm = ROW("Gemm", "", 2, 3, gemm_attrs, forward,
 const struct accel_op accel_op_ms_fusedgemm =
     ROW("FusedGemm", "com.microsoft", 2, 3, fused_attrs, NULL, examples, 1, 2, 0);
 const struct accel_op accel_op_ms_qgemm =
-    ROW("QGemm", "com.microsoft", 6, 9, gemm_attrs, NULL, q_examples, 3, 6, 8);
+    ROW("QGemm", "com.microsoft", 6, 9, q_attrs, NULL, q_examples, 3, 6, 8);
 
 const struct accel_op accel_op_ms_matmulnbits = {
     .name = "MatMulNBits",

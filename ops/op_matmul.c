@@ -207,6 +207,10 @@ static const struct accel_attr_rule fused_attrs[] = {
     {"alpha", ACCEL_ATTR_FLOAT, 0},     {"transA", ACCEL_ATTR_INT, 0},
     {"transB", ACCEL_ATTR_INT, 0},      {"transBatchA", ACCEL_ATTR_INT, 0},
     {"transBatchB", ACCEL_ATTR_INT, 0}, {0}};
+static const struct accel_attr_rule transpose_attrs[] = {{"alpha", ACCEL_ATTR_FLOAT, 0},
+                                                         {"transA", ACCEL_ATTR_INT, 0},
+                                                         {"transB", ACCEL_ATTR_INT, 0},
+                                                         {0}};
 static const char *const matmul_examples[] = {
     "3x4 4x5", "2x3x4 4x5", "2x1x3x4 5x4x2", "4 4x5", "3x4 4", "4 4", NULL};
 static const char *const fused_examples[] = {"3x4 4x5", "4x3 5x4 | transA=1 transB=1 alpha=0.5",
@@ -235,7 +239,7 @@ const struct accel_op accel_op_qlinearmatmul =
 const struct accel_op accel_op_ms_fusedmatmul =
     ROW("FusedMatMul", MS, 1, 2, 2, fused_attrs, NULL, fused_examples, .b = 1, .bias = -1);
 const struct accel_op accel_op_ms_transposematmul =
-    ROW("TransposeMatMul", MS, 1, 2, 2, fused_attrs, NULL, fused_examples, .b = 1, .bias = -1);
+    ROW("TransposeMatMul", MS, 1, 2, 2, transpose_attrs, NULL, fused_examples, .b = 1, .bias = -1);
 const struct accel_op accel_op_ms_matmulinteger16 =
     ROW("MatMulInteger16", MS, 1, 2, 2, no_attrs, NULL, integer_examples, .b = 1, .bias = -1,
         .out = ACCEL_I32);

@@ -174,6 +174,18 @@ static const struct accel_attr_rule attention_attrs[] = {
     {"scale", ACCEL_ATTR_FLOAT, 0},
     {"unidirectional", ACCEL_ATTR_INT, 0},
     {0}};
+static const struct accel_attr_rule q_attrs[] = {{"do_rotary", ACCEL_ATTR_INT, 0},
+                                                 {"mask_filter_value", ACCEL_ATTR_FLOAT, 0},
+                                                 {"num_heads", ACCEL_ATTR_INT, ACCEL_REQUIRED},
+                                                 {"past_present_share_buffer", ACCEL_ATTR_INT, 0},
+                                                 {"scale", ACCEL_ATTR_FLOAT, 0},
+                                                 {"unidirectional", ACCEL_ATTR_INT, 0},
+                                                 {0}};
+static const struct accel_attr_rule multi_attrs[] = {{"mask_filter_value", ACCEL_ATTR_FLOAT, 0},
+                                                     {"num_heads", ACCEL_ATTR_INT, ACCEL_REQUIRED},
+                                                     {"scale", ACCEL_ATTR_FLOAT, 0},
+                                                     {"unidirectional", ACCEL_ATTR_INT, 0},
+                                                     {0}};
 static const struct accel_attr_rule group_attrs[] = {
     {"causal", ACCEL_ATTR_INT, 0},
     {"do_rotary", ACCEL_ATTR_INT, 0},
@@ -210,10 +222,10 @@ const struct accel_op accel_op_ms_attention =
     ROW("Attention", 2, 7, 2, attention_attrs, infer, cost, weights,
         &(const struct ms_attention){4}, attention_examples);
 const struct accel_op accel_op_ms_qattention =
-    ROW("QAttention", 5, 9, 2, attention_attrs, infer, cost, weights,
-        &(const struct ms_attention){8}, q_examples);
+    ROW("QAttention", 5, 9, 2, q_attrs, infer, cost, weights, &(const struct ms_attention){8},
+        q_examples);
 const struct accel_op accel_op_ms_multiheadattention =
-    ROW("MultiHeadAttention", 1, 10, 4, attention_attrs, multi_infer, multi_cost, NULL, NULL,
+    ROW("MultiHeadAttention", 1, 10, 4, multi_attrs, multi_infer, multi_cost, NULL, NULL,
         multi_examples);
 const struct accel_op accel_op_ms_groupqueryattention =
     ROW("GroupQueryAttention", 7, 17, 4, group_attrs, multi_infer, multi_cost, NULL,

@@ -62,8 +62,15 @@ static const struct accel_attr_rule average_attrs[] = {
     {"kernel_shape", ACCEL_ATTR_INTS, ACCEL_REQUIRED},
     {"pads", ACCEL_ATTR_INTS, 0},
     {"strides", ACCEL_ATTR_INTS, 0},
-    {"channels_last", ACCEL_ATTR_INT, 0},
     {0}};
+static const struct accel_attr_rule q_attrs[] = {{"auto_pad", ACCEL_ATTR_STRING, 0},
+                                                 {"ceil_mode", ACCEL_ATTR_INT, 0},
+                                                 {"count_include_pad", ACCEL_ATTR_INT, 0},
+                                                 {"kernel_shape", ACCEL_ATTR_INTS, ACCEL_REQUIRED},
+                                                 {"pads", ACCEL_ATTR_INTS, 0},
+                                                 {"strides", ACCEL_ATTR_INTS, 0},
+                                                 {"channels_last", ACCEL_ATTR_INT, 0},
+                                                 {0}};
 static const struct accel_attr_rule lp_attrs[] = {
     {"auto_pad", ACCEL_ATTR_STRING, 0}, {"ceil_mode", ACCEL_ATTR_INT, 0},
     {"dilations", ACCEL_ATTR_INTS, 0},  {"kernel_shape", ACCEL_ATTR_INTS, ACCEL_REQUIRED},
@@ -88,4 +95,4 @@ const struct accel_op accel_op_averagepool =
     ROW("AveragePool", "", 1, 1, 1, 0, average_attrs, examples);
 const struct accel_op accel_op_lppool = ROW("LpPool", "", 1, 1, 1, 0, lp_attrs, examples);
 const struct accel_op accel_op_ms_qlinearaveragepool =
-    ROW("QLinearAveragePool", "com.microsoft", 4, 5, 1, 0, average_attrs, q_examples);
+    ROW("QLinearAveragePool", "com.microsoft", 4, 5, 1, 0, q_attrs, q_examples);

@@ -94,6 +94,7 @@ static const struct accel_attr_rule dequantize_attrs[] = {{"axis", ACCEL_ATTR_IN
                                                           {"block_size", ACCEL_ATTR_INT, 0},
                                                           {"output_dtype", ACCEL_ATTR_INT, 0},
                                                           {0}};
+static const struct accel_attr_rule axis_attrs[] = {{"axis", ACCEL_ATTR_INT, 0}, {0}};
 static const struct accel_attr_rule no_attrs[] = {{0}};
 static const char *const examples[] = {"2x3x4 scalar scalar", "2x3x4 3 3 | axis=1",
                                        "2x8 2x2 2x2 | axis=1 block_size=4", NULL};
@@ -109,10 +110,10 @@ const struct accel_op accel_op_quantizelinear =
     ROW("QuantizeLinear", "", 10, ACCEL_OP_COMPARES, quantize_attrs, quantize_infer, NULL);
 const struct accel_op accel_op_dequantizelinear =
     ROW("DequantizeLinear", "", 10, 0, dequantize_attrs, dequantize_infer, carry);
-const struct accel_op accel_op_ms_quantizelinear = ROW(
-    "QuantizeLinear", "com.microsoft", 1, ACCEL_OP_COMPARES, quantize_attrs, quantize_infer, NULL);
+const struct accel_op accel_op_ms_quantizelinear =
+    ROW("QuantizeLinear", "com.microsoft", 1, ACCEL_OP_COMPARES, axis_attrs, quantize_infer, NULL);
 const struct accel_op accel_op_ms_dequantizelinear =
-    ROW("DequantizeLinear", "com.microsoft", 1, 0, dequantize_attrs, dequantize_infer, carry);
+    ROW("DequantizeLinear", "com.microsoft", 1, 0, axis_attrs, dequantize_infer, carry);
 
 const struct accel_op accel_op_dynamicquantizelinear = {
     .name = "DynamicQuantizeLinear",

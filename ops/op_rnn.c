@@ -125,17 +125,25 @@ static int weights(const struct accel_node *n, struct accel_weight w[4])
 #define COMMON_ATTRS                                                                               \
     {"activation_alpha", ACCEL_ATTR_FLOATS, 0}, {"activation_beta", ACCEL_ATTR_FLOATS, 0},         \
         {"activations", ACCEL_ATTR_STRINGS, 0}, {"clip", ACCEL_ATTR_FLOAT, 0},                     \
-        {"direction", ACCEL_ATTR_STRING, 0}, {"hidden_size", ACCEL_ATTR_INT, 0},                   \
-        {"layout", ACCEL_ATTR_INT, 0},                                                             \
+        {"direction", ACCEL_ATTR_STRING, 0},                                                       \
     {                                                                                              \
-        "output_sequence", ACCEL_ATTR_INT, 0                                                       \
+        "hidden_size", ACCEL_ATTR_INT, 0                                                           \
     }
 
-static const struct accel_attr_rule lstm_attrs[] = {
+static const struct accel_attr_rule lstm_attrs[] = {COMMON_ATTRS,
+                                                    {"layout", ACCEL_ATTR_INT, 0},
+                                                    {"output_sequence", ACCEL_ATTR_INT, 0},
+                                                    {"input_forget", ACCEL_ATTR_INT, 0},
+                                                    {0}};
+static const struct accel_attr_rule gru_attrs[] = {COMMON_ATTRS,
+                                                   {"layout", ACCEL_ATTR_INT, 0},
+                                                   {"output_sequence", ACCEL_ATTR_INT, 0},
+                                                   {"linear_before_reset", ACCEL_ATTR_INT, 0},
+                                                   {0}};
+static const struct accel_attr_rule rnn_attrs[] = {
+    COMMON_ATTRS, {"layout", ACCEL_ATTR_INT, 0}, {"output_sequence", ACCEL_ATTR_INT, 0}, {0}};
+static const struct accel_attr_rule q_attrs[] = {
     COMMON_ATTRS, {"input_forget", ACCEL_ATTR_INT, 0}, {0}};
-static const struct accel_attr_rule gru_attrs[] = {
-    COMMON_ATTRS, {"linear_before_reset", ACCEL_ATTR_INT, 0}, {0}};
-static const struct accel_attr_rule rnn_attrs[] = {COMMON_ATTRS, {0}};
 static const char *const lstm_examples[] = {
     "3x2x4 1x20x4 1x20x5 1x40 | hidden_size=5",
     "3x2x4 2x20x4 2x20x5 | hidden_size=5 direction=bidirectional", NULL};
@@ -158,4 +166,4 @@ const struct accel_op accel_op_gru =
 const struct accel_op accel_op_rnn =
     ROW("RNN", "", 3, 6, 2, rnn_attrs, rnn_examples, 1, false, "RNN");
 const struct accel_op accel_op_ms_dynamicquantizelstm =
-    ROW("DynamicQuantizeLSTM", "com.microsoft", 12, 12, 3, lstm_attrs, q_examples, 4, true, "LSTM");
+    ROW("DynamicQuantizeLSTM", "com.microsoft", 12, 12, 3, q_attrs, q_examples, 4, true, "LSTM");
