@@ -77,9 +77,8 @@ static enum accel_err index_holdings(struct selection *s)
     return ACCEL_OK;
 }
 
-static enum accel_err index_node(void *ctx, const struct accel_node *n)
+static enum accel_err index_node(struct selection *s, const struct accel_node *n)
 {
-    struct selection *s = ctx;
     const char *name[] = {n->name, n->label, n->module};
     for (int i = 0; i < 3; i++)
         if (name[i] && *name[i] && !accel_map_find(&s->nodes, name[i]) &&
@@ -99,7 +98,7 @@ static enum accel_err missing(struct selection *s, enum accel_err err)
     return ACCEL_OK;
 }
 
-/* The length of `path` when it is a module above the module `below`, else 0. */
+/* Whether the module `path` holds the module `below`. */
 static bool is_above(const char *path, const char *below)
 {
     size_t n = strlen(path);
@@ -341,7 +340,9 @@ enum accel_err accel_targets_select(struct accel_verdict *verdict, struct accel_
     struct selection s = {.h = h, .m = m, .c = c, .log = log, .budget = PATTERN_BUDGET};
     enum accel_err err;
     ACCEL_GOTO(err, index_holdings(&s));
-    ACCEL_GOTO(err, accel_targets_visit(m, index_node, &s));
+    for (size_t g = 0; g < m->n_all_graph; g++)
+        for (size_t i = 0; i < m->all_graph[g]->n_node; i++)
+            ACCEL_GOTO(err, index_node(&s, m->all_graph[g]->node[i]));
     for (int i = 0; i < c->n_sub; i++) {
         ACCEL_GOTO(err, mark_all(&s, &c->sub[i]));
         judge(&s, verdict, &c->sub[i]);

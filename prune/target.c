@@ -15,10 +15,13 @@
 
 #define MAX_CARRIERS 100 /* hops between a constant and its reader; longer chains are no weight */
 
+#define PREFIX_MAX 512 /* longer outer labels are not repeated for every tensor inside */
+
 struct place {
     const struct accel_tensor *tensor;
     size_t index;
-    const struct accel_value *value; /* that holds it */
+    const struct accel_value *value; /* that holds it, NULL when nothing reads it */
+    const char *name, *module;       /* made when first asked for */
 };
 
 struct builder {
@@ -29,44 +32,6 @@ struct builder {
     struct accel_verdict *verdict;
     size_t *order; /* [h.n] holdings by tensor, then as found */
 };
-
-/* ------------------------------------------------------------------------------- walking the model
- */
-
-/* Subgraphs are put on a list instead of recursing: a file may nest them. */
-static enum accel_err visit_graphs(const struct accel_graph *first, accel_node_visit f, void *ctx)
-{
-    const struct accel_graph **todo = NULL;
-    size_t n = 1, cap = 0;
-    enum accel_err err = ACCEL_OK;
-    if (!ACCEL_GROW(todo, cap, 1))
-        return accel_fail_nomem();
-    todo[0] = first;
-    while (n && !err) {
-        const struct accel_graph *g = todo[--n];
-        for (size_t i = 0; i < g->n_node && !err; i++) {
-            const struct accel_node *node = g->node[i];
-            err = f(ctx, node);
-            for (size_t a = 0; a < node->n_attr && !err; a++)
-                for (size_t k = 0; node->attr[a].graphs && k < node->attr[a].n && !err; k++) {
-                    if (!ACCEL_GROW(todo, cap, n + 1))
-                        err = accel_fail_nomem();
-                    else
-                        todo[n++] = node->attr[a].graphs[k];
-                }
-        }
-    }
-    accel_free(todo);
-    return err;
-}
-
-enum accel_err accel_targets_visit(struct accel_model *m, accel_node_visit f, void *ctx)
-{
-    ACCEL_TRY(visit_graphs(m->graph, f, ctx));
-    for (size_t i = 0; i < m->n_function; i++)
-        ACCEL_TRY(visit_graphs(m->function[i]->body, f, ctx));
-    return ACCEL_OK;
-}
 
 /* -------------------------------------------------------------------------------------- holdings
  */
@@ -153,8 +118,6 @@ static enum accel_err trace(struct place **out, struct builder *b, struct accel_
     struct place *p = v ? place_of(b, v->tensor) : NULL;
     if (!p)
         return ACCEL_OK;
-    if (!p->value)
-        p->value = v;
     bool is_float = accel_dtype_is_float(v->tensor->dtype);
     if (is_float)
         h->scale = h->zero_point = NULL;
@@ -163,36 +126,37 @@ static enum accel_err trace(struct place **out, struct builder *b, struct accel_
     return ACCEL_OK;
 }
 
-/* "layer4" of "layer4.weight". */
-static enum accel_err name_holding(struct builder *b, struct accel_holding *h,
-                                   const struct place *p)
+/* The tensor as reported, as nodes are called in the same place, and "layer4" of "layer4.weight".
+ */
+static enum accel_err name_place(struct builder *b, struct place *p)
 {
     const struct accel_graph *g = p->value->graph;
+    const struct accel_node *outer = g ? g->parent_node : NULL;
     const char *name = p->tensor->name, *dot = strrchr(name, '.');
-    h->module = "";
-    if (dot) {
-        h->module = accel_arena_strndup(&b->t->arena, name, (size_t)(dot - name));
-        if (!h->module)
-            return accel_fail_nomem();
-    }
-    h->name = name;
-    if (!g || !g->parent_node)
-        return ACCEL_OK;
     struct accel_str s = {0};
-    accel_str_add(&s, g->parent_node->label);
-    accel_str_add(&s, "/");
-    accel_str_add(&s, g->parent_attr);
-    accel_str_add(&s, "/");
-    accel_str_add(&s, name);
-    h->name = s.failed ? NULL : accel_arena_strndup(&b->t->arena, accel_str_get(&s), s.len);
+    if (p->name)
+        return ACCEL_OK;
+    if (g && g->function)
+        accel_str_addf(&s, "%.*s/", PREFIX_MAX, g->function->name);
+    else if (outer && strlen(outer->label) <= PREFIX_MAX)
+        accel_str_addf(&s, "%s/%.64s/", outer->label, g->parent_attr);
+    else if (outer)
+        accel_str_addf(&s, "%.64s@%d/%.64s/", outer->op_type, outer->index, g->parent_attr);
+    if (s.len)
+        accel_str_add(&s, name);
+    p->module = accel_arena_strndup(&b->t->arena, name, dot ? (size_t)(dot - name) : 0);
+    if (p->module && !s.failed)
+        p->name = s.len ? accel_arena_strndup(&b->t->arena, s.at, s.len) : name;
     accel_str_clear(&s);
-    return h->name ? ACCEL_OK : accel_fail_nomem();
+    return p->name ? ACCEL_OK : accel_fail_nomem();
 }
 
-static enum accel_err add(struct builder *b, struct accel_holding *h, const struct place *p)
+static enum accel_err add(struct builder *b, struct accel_holding *h, struct place *p)
 {
     h->tensor = p->index;
-    ACCEL_TRY(name_holding(b, h, p));
+    ACCEL_TRY(name_place(b, p));
+    h->name = p->name;
+    h->module = p->module;
     if (!ACCEL_GROW(b->h.at, b->h.cap, b->h.n + 1))
         return accel_fail_nomem();
     b->h.at[b->h.n++] = *h;
@@ -215,9 +179,8 @@ static enum accel_err hold_bias(struct builder *b, const struct accel_holding *w
     return p ? add(b, &h, p) : ACCEL_OK;
 }
 
-static enum accel_err hold(void *ctx, const struct accel_node *n)
+static enum accel_err hold(struct builder *b, const struct accel_node *n)
 {
-    struct builder *b = ctx;
     struct accel_weight w[4];
     int count = n->op && n->op->weights ? n->op->weights(n, w) : 0;
     for (int i = 0; i < count; i++) {
@@ -236,15 +199,13 @@ static enum accel_err hold(void *ctx, const struct accel_node *n)
 }
 
 /* Which value holds each tensor, for those that no operator holds as a weight. */
-static enum accel_err find_value(void *ctx, const struct accel_node *n)
+static void find_values(struct builder *b, const struct accel_node *n)
 {
-    struct builder *b = ctx;
     for (int i = 0; i < n->n_in; i++) {
         struct place *p = n->in[i] ? place_of(b, n->in[i]->tensor) : NULL;
         if (p && !p->value)
             p->value = n->in[i];
     }
-    return ACCEL_OK;
 }
 
 static enum accel_err collect(struct builder *b)
@@ -255,10 +216,15 @@ static enum accel_err collect(struct builder *b)
     if (!b->place || !b->verdict)
         return accel_fail_nomem();
     for (size_t i = 0; i < n; i++)
-        b->place[i] = (struct place){b->m->tensor[i], i, NULL};
+        b->place[i] = (struct place){.tensor = b->m->tensor[i], .index = i};
     qsort(b->place, n, sizeof *b->place, by_address);
-    ACCEL_TRY(accel_targets_visit(b->m, find_value, b));
-    return accel_targets_visit(b->m, hold, b);
+    for (size_t g = 0; g < b->m->n_all_graph; g++)
+        for (size_t i = 0; i < b->m->all_graph[g]->n_node; i++)
+            find_values(b, b->m->all_graph[g]->node[i]);
+    for (size_t g = 0; g < b->m->n_all_graph; g++)
+        for (size_t i = 0; i < b->m->all_graph[g]->n_node; i++)
+            ACCEL_TRY(hold(b, b->m->all_graph[g]->node[i]));
+    return ACCEL_OK;
 }
 
 /* ------------------------------------------------------------------------------------------ rows
@@ -355,12 +321,11 @@ static bool is_other_row(const struct place *p)
            accel_dtype_is_float(p->tensor->dtype);
 }
 
-static enum accel_err other_row(struct builder *b, struct accel_target *r, const struct place *p)
+static enum accel_err other_row(struct builder *b, struct accel_target *r, struct place *p)
 {
-    struct accel_holding h = {.node = p->value->use[0].node};
-    ACCEL_TRY(name_holding(b, &h, p));
-    r->name = h.name;
-    r->node = h.node;
+    ACCEL_TRY(name_place(b, p));
+    r->name = p->name;
+    r->node = p->value->use[0].node;
     r->kind = ACCEL_TARGET_OTHER;
     r->weight = (struct accel_weight){.slot = p->value->use[0].slot,
                                       .rank = p->tensor->rank,
@@ -374,13 +339,12 @@ static enum accel_err other_row(struct builder *b, struct accel_target *r, const
     r->reader = ACCEL_NEW(&b->t->arena, const struct accel_node *, 1);
     if (!r->reader)
         return accel_fail_nomem();
-    r->reader[r->n_reader++] = h.node;
+    r->reader[r->n_reader++] = r->node;
     return ACCEL_OK;
 }
 
 /* The row of tensor i from its holdings list[n]; not kept when nobody asked for a small one. */
-static enum accel_err add_row(struct builder *b, const size_t *list, size_t n,
-                              const struct place *p)
+static enum accel_err add_row(struct builder *b, const size_t *list, size_t n, struct place *p)
 {
     struct accel_target *r = &b->t->at[b->t->n];
     *r = (struct accel_target){.tensor = b->m->tensor[p->index]};
@@ -417,7 +381,7 @@ static enum accel_err link_biases(struct builder *b, const size_t *first)
 static enum accel_err build_rows(struct builder *b)
 {
     size_t n_tensor = b->m->n_tensor, *first = accel_calloc(n_tensor + 1, sizeof *first);
-    const struct place **at = accel_calloc(n_tensor, sizeof *at);
+    struct place **at = accel_calloc(n_tensor, sizeof *at);
     enum accel_err err = ACCEL_OK;
     b->order = accel_calloc(b->h.n, sizeof *b->order);
     b->t->at = ACCEL_NEW(&b->t->arena, struct accel_target, n_tensor);

@@ -38,9 +38,4 @@ enum accel_err accel_targets_select(struct accel_verdict *verdict, struct accel_
                                     struct accel_model *m, const struct accel_prune_config *c,
                                     struct accel_log *log) ACCEL_CHECKED;
 
-/* Calls f on every node: main graph, function bodies, and the subgraphs of each. */
-typedef enum accel_err (*accel_node_visit)(void *ctx, const struct accel_node *n);
-enum accel_err accel_targets_visit(struct accel_model *m, accel_node_visit f,
-                                   void *ctx) ACCEL_CHECKED;
-
 #endif
