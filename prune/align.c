@@ -39,17 +39,17 @@ static enum accel_err align_prepare(struct accel_edit *e, const struct accel_ten
         return ACCEL_OK;
     enum accel_err err;
     struct accel_source src = accel_mask_source(t, whole, scratch, scratch_size);
-    struct accel_spectrum s = {0};
+    struct accel_spectrum own = {0}, *s;
     struct accel_buffer room = {0};
-    ACCEL_GOTO(err, accel_spectrum_init(&s));
-    ACCEL_GOTO(err, accel_mask_survey(&a->m, &s, &src));
+    ACCEL_GOTO(err, accel_mask_room(&s, &a->m, &own));
+    ACCEL_GOTO(err, accel_mask_survey(&a->m, s, &src));
     if (!a->m.left) {
         ACCEL_GOTO(err, accel_buffer_init(&room, 0));
         ACCEL_GOTO(err, accel_tensor_stream(a->weight->tensor, &room, alive_sink, a));
     }
     e->prepared = true;
 done:
-    accel_spectrum_clear(&s);
+    accel_spectrum_clear(&own);
     accel_buffer_clear(&room);
     accel_buffer_clear(&src.room);
     return err;

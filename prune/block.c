@@ -68,19 +68,19 @@ enum accel_err accel_block_measure(struct accel_mask *m, struct accel_source *sr
 {
     struct block *b = (struct block *)m;
     enum accel_err err = ACCEL_OK;
-    struct accel_spectrum s;
+    struct accel_spectrum own = {0}, *s;
     accel_free(b->score);
     if (b->n > SIZE_MAX || !(b->score = accel_calloc((size_t)b->n, sizeof *b->score)))
         return accel_fail_nomem();
-    ACCEL_TRY(accel_spectrum_init(&s));
-    struct score_pass p = {b, &s};
+    ACCEL_TRY(accel_mask_room(&s, m, &own));
+    struct score_pass p = {b, s};
     ACCEL_GOTO(err, accel_source_pass(src, score_sink, &p));
-    accel_spectrum_end(&s);
-    accel_mask_surveyed(m, &s);
+    accel_spectrum_end(s);
+    accel_mask_surveyed(m, s);
     for (uint64_t i = 0; i < b->n; i++)
         b->score[i] /= (double)b->each;
 done:
-    accel_spectrum_clear(&s);
+    accel_spectrum_clear(&own);
     return err;
 }
 
@@ -115,19 +115,19 @@ static enum accel_err block_prepare(struct accel_edit *e, const struct accel_ten
     enum accel_err err = ACCEL_OK;
     struct accel_source src = accel_mask_source(t, whole, scratch, scratch_size);
     struct accel_source scores = {NULL, NULL, b->n, {0}};
-    struct accel_spectrum s = {0};
+    struct accel_spectrum own = {0}, *s;
     ACCEL_GOTO(err, accel_block_measure(&b->m, &src));
     if (!b->m.left) {
         scores.whole = b->score;
-        ACCEL_GOTO(err, accel_spectrum_init(&s));
-        accel_spectrum_add(&s, &b->score_key, b->score, 0, b->n);
-        accel_spectrum_end(&s);
-        ACCEL_GOTO(err, accel_choice_make(&b->choice, &scores, &b->score_key, &s));
+        ACCEL_GOTO(err, accel_mask_room(&s, &b->m, &own));
+        accel_spectrum_add(s, &b->score_key, b->score, 0, b->n);
+        accel_spectrum_end(s);
+        ACCEL_GOTO(err, accel_choice_make(&b->choice, &scores, &b->score_key, s));
         b->m.row->threshold = b->choice.largest;
     }
     e->prepared = true;
 done:
-    accel_spectrum_clear(&s);
+    accel_spectrum_clear(&own);
     accel_buffer_clear(&src.room);
     return err;
 }

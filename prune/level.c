@@ -31,21 +31,21 @@ static enum accel_err level_prepare(struct accel_edit *e, const struct accel_ten
         return ACCEL_OK;
     enum accel_err err = ACCEL_OK;
     struct accel_source src = accel_mask_source(t, whole, scratch, scratch_size);
-    struct accel_spectrum s = {0};
+    struct accel_spectrum own = {0}, *s = NULL;
     if (whole && t->n <= ACCEL_SMALL && l->choice.rule != ACCEL_RULE_CUT)
         return small_prepare(l, &src);
     bool select = l->choice.rule != ACCEL_RULE_CUT && !l->m.left;
     if (!l->m.surveyed || select) {
-        ACCEL_TRY(accel_spectrum_init(&s));
-        ACCEL_GOTO(err, accel_mask_survey(&l->m, &s, &src));
+        ACCEL_GOTO(err, accel_mask_room(&s, &l->m, &own));
+        ACCEL_GOTO(err, accel_mask_survey(&l->m, s, &src));
     }
     if (!l->m.left) {
-        ACCEL_GOTO(err, accel_choice_make(&l->choice, &src, &l->m.key, &s));
+        ACCEL_GOTO(err, accel_choice_make(&l->choice, &src, &l->m.key, s));
         l->m.row->threshold = l->choice.largest;
     }
     e->prepared = true;
 done:
-    accel_spectrum_clear(&s);
+    accel_spectrum_clear(&own);
     accel_buffer_clear(&src.room);
     return err;
 }

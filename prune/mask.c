@@ -73,6 +73,17 @@ struct accel_source accel_mask_source(const struct accel_tensor *t, const void *
     return (struct accel_source){t, whole, t->n, {scratch, scratch_size, true}};
 }
 
+enum accel_err accel_mask_room(struct accel_spectrum **out, struct accel_mask *m,
+                               struct accel_spectrum *own)
+{
+    *out = m->shared ? m->shared : own;
+    if ((*out)->bin) {
+        accel_spectrum_reset(*out);
+        return ACCEL_OK;
+    }
+    return accel_spectrum_init(*out);
+}
+
 struct survey_pass {
     struct accel_spectrum *s;
     const struct accel_key *k;
@@ -181,7 +192,7 @@ static enum accel_err below_sink(void *ctx, uint64_t first, uint64_t count, cons
 }
 
 enum accel_err accel_choice_make(struct accel_choice *c, struct accel_source *src,
-                                 const struct accel_key *k, const struct accel_spectrum *s)
+                                 const struct accel_key *k, struct accel_spectrum *s)
 {
     uint64_t count = c->count;
     if (c->rule == ACCEL_RULE_CUT) {

@@ -12,6 +12,7 @@ struct accel_mask {
     struct accel_edit edit;
     struct accel_prune_row *row; /* outlives the writing */
     struct accel_log *log;
+    struct accel_spectrum *shared; /* room for counting that outlives the writing, or NULL */
     struct accel_key key;
     double *scale;               /* owns what key.scale and key.zero point to, or NULL */
     bool surveyed;               /* row's numbers "before" are known */
@@ -31,6 +32,11 @@ void accel_mask_free(struct accel_mask *m);
 /* The source that prepare() was given. Clear src->room when done. */
 struct accel_source accel_mask_source(const struct accel_tensor *t, const void *whole,
                                       void *scratch, size_t scratch_size);
+
+/* An empty spectrum: the shared one, or `own` initialised. Clear `own` (zeroed before) in the end.
+ */
+enum accel_err accel_mask_room(struct accel_spectrum **out, struct accel_mask *m,
+                               struct accel_spectrum *own) ACCEL_CHECKED;
 
 /* One pass: fills `s` with the tensor's keys, the row with its numbers before, and finds NaN and
  * infinity (then `left` is set and a warning names the weight). */
@@ -64,8 +70,7 @@ struct accel_choice {
 
 /* Completes choice->cut. `s` holds the keys of the source (not used by RULE_CUT). */
 enum accel_err accel_choice_make(struct accel_choice *c, struct accel_source *src,
-                                 const struct accel_key *k,
-                                 const struct accel_spectrum *s) ACCEL_CHECKED;
+                                 const struct accel_key *k, struct accel_spectrum *s) ACCEL_CHECKED;
 
 /* Small tensors in memory: survey and choice by sorting. */
 enum { ACCEL_SMALL = 1024 };

@@ -28,12 +28,12 @@ static enum accel_err nm_prepare(struct accel_edit *e, const struct accel_tensor
         return ACCEL_OK;
     enum accel_err err;
     struct accel_source src = accel_mask_source(t, whole, scratch, scratch_size);
-    struct accel_spectrum s;
-    ACCEL_TRY(accel_spectrum_init(&s));
-    ACCEL_GOTO(err, accel_mask_survey(&x->m, &s, &src));
+    struct accel_spectrum own = {0}, *s;
+    ACCEL_GOTO(err, accel_mask_room(&s, &x->m, &own));
+    ACCEL_GOTO(err, accel_mask_survey(&x->m, s, &src));
     e->prepared = true;
 done:
-    accel_spectrum_clear(&s);
+    accel_spectrum_clear(&own);
     accel_buffer_clear(&src.room);
     return err;
 }

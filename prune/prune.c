@@ -172,6 +172,7 @@ static enum accel_err select_ranked(struct build *b, struct accel_prune_row *row
     bool blocks = mask && size;
     if (!mask)
         ACCEL_TRY(accel_level_new(&mask, &choice, row, b->log));
+    mask->shared = b->plan->work;
     bool some = choice_set(choice, b, s, n);
     if (together)
         return group_add(b, row, mask, choice, blocks);
@@ -194,6 +195,7 @@ static enum accel_err select_nm(struct build *b, struct accel_prune_row *row)
                     (long long)t->tensor->dim[axis], (long long)b->config->n,
                     (long long)b->config->m);
     ACCEL_TRY(accel_nm_new(&mask, row, axis, b->config->n, b->config->m, b->log));
+    mask->shared = b->plan->work;
     row->requested = 1 - (double)b->config->n / (double)b->config->m;
     accel_tensor_set_edit(t->tensor, &mask->edit);
     return ACCEL_OK;
@@ -212,6 +214,7 @@ static enum accel_err select_align(struct build *b, struct accel_prune_row *row)
         return keep(b, row, "has %llu entries, '%.200s' has %lld output channels",
                     (unsigned long long)t->tensor->n, w->name, (long long)w->tensor->dim[axis]);
     ACCEL_TRY(accel_align_new(&mask, row, w, axis, b->log));
+    mask->shared = b->plan->work;
     accel_tensor_set_edit(t->tensor, &mask->edit);
     return ACCEL_OK;
 }
@@ -340,7 +343,8 @@ enum accel_err accel_prune_plan_new(struct accel_prune_plan **out, struct accel_
     p->targets = targets;
     p->n_row = targets->n;
     p->row = accel_calloc((size_t)p->n_row, sizeof *p->row);
-    if (!p->row) {
+    p->work = accel_calloc(1, sizeof *p->work);
+    if (!p->row || !p->work) {
         err = accel_fail_nomem();
         goto done;
     }
@@ -380,6 +384,9 @@ void accel_prune_plan_free(struct accel_prune_plan *p)
     if (!p)
         return;
     accel_targets_free(p->targets);
+    if (p->work)
+        accel_spectrum_clear(p->work);
+    accel_free(p->work);
     accel_free(p->row);
     accel_free(p);
 }

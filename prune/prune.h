@@ -30,12 +30,14 @@ struct accel_prune_totals {
                       leaves out running mean and variance */
 };
 
+struct accel_spectrum;
 struct accel_prune_plan {
     struct accel_prune_row *row; /* [n_row] in the order of targets */
     int n_row;
     struct accel_targets *targets;
     struct accel_prune_totals totals; /* complete after writing */
     struct accel_log *log;
+    struct accel_spectrum *work; /* room that the edits share while they are prepared */
 };
 
 /* Selects, and puts edits on the model's tensors. What is ranked alone (ratios, thresholds, n:m) is

@@ -37,12 +37,14 @@ void accel_spectrum_clear(struct accel_spectrum *s)
 {
     accel_free(s->part);
     accel_free(s->bin);
+    accel_free(s->digit);
     *s = (struct accel_spectrum){0};
 }
 
 void accel_spectrum_reset(struct accel_spectrum *s)
 {
-    memset(s->part, 0, 4 * sizeof *s->part);
+    if (s->pending)
+        memset(s->part, 0, 4 * sizeof *s->part);
     memset(s->bin, 0, N_TOP * sizeof *s->bin);
     s->pending = s->n = s->zeros = s->max_key = 0;
 }
@@ -58,7 +60,9 @@ void accel_spectrum_end(struct accel_spectrum *s)
     s->pending = 0;
 }
 
-static void tally(uint32_t *zeros, uint32_t *max, const loose32 *p, size_t n)
+/* Zeros and the largest of a few elements. One body, compiled twice. */
+static inline __attribute__((always_inline)) void tally_body(uint32_t *zeros, uint32_t *max,
+                                                             const loose32 *p, size_t n)
 {
     uint32_t z = 0, m = *max;
     for (size_t i = 0; i < n; i++) {
@@ -68,6 +72,30 @@ static void tally(uint32_t *zeros, uint32_t *max, const loose32 *p, size_t n)
     }
     *zeros = z;
     *max = m;
+}
+
+static void tally_plain(uint32_t *zeros, uint32_t *max, const loose32 *p, size_t n)
+{
+    tally_body(zeros, max, p, n);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static void tally_avx2(uint32_t *zeros, uint32_t *max,
+                                                       const loose32 *p, size_t n)
+{
+    tally_body(zeros, max, p, n);
+}
+#endif
+
+static void tally(uint32_t *zeros, uint32_t *max, const loose32 *p, size_t n)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) {
+        tally_avx2(zeros, max, p, n);
+        return;
+    }
+#endif
+    tally_plain(zeros, max, p, n);
 }
 
 static void count32(struct accel_spectrum *s, const loose32 *p, size_t n)
@@ -274,36 +302,27 @@ static uint64_t bin_find(const uint64_t *bin, uint64_t n, uint64_t *rank)
 }
 
 enum accel_err accel_select(struct accel_cut *out, struct accel_source *src,
-                            const struct accel_key *k, const struct accel_spectrum *s,
-                            uint64_t count)
+                            const struct accel_key *k, struct accel_spectrum *s, uint64_t count)
 {
     *out = (struct accel_cut){count ? ACCEL_KEY_ALL : 0, 0};
     if (!count || count >= src->n)
         return ACCEL_OK;
-    enum accel_err err = ACCEL_OK;
     uint64_t rank = count, prefix = bin_find(s->bin, N_TOP, &rank), equal = s->bin[prefix];
-    uint64_t *table = NULL;
     for (int high = k->bits - ACCEL_SPECTRUM_BITS; high > 0;) {
         int low = high > DIGIT ? high - DIGIT : 0;
         uint64_t n = (uint64_t)1 << (high - low);
-        if (!table && !(table = accel_calloc((size_t)1 << DIGIT, sizeof *table)))
+        if (!s->digit && !(s->digit = accel_calloc((size_t)1 << DIGIT, sizeof *s->digit)))
             return accel_fail_nomem();
-        memset(table, 0, n * sizeof *table);
-        struct digit_pass p = {{prefix, high, low, table}, k};
-        ACCEL_GOTO(err, accel_source_pass(src, digit_sink, &p));
-        uint64_t digit = bin_find(table, n, &rank);
+        memset(s->digit, 0, n * sizeof *s->digit);
+        struct digit_pass p = {{prefix, high, low, s->digit}, k};
+        ACCEL_TRY(accel_source_pass(src, digit_sink, &p));
+        uint64_t digit = bin_find(s->digit, n, &rank);
         prefix = prefix << (high - low) | digit;
-        equal = table[digit];
+        equal = s->digit[digit];
         high = low;
     }
-    out->key = prefix;
-    if (rank >= equal)
-        out->tie_end = UINT64_MAX;
-    else
-        err = accel_select_tie_end(&out->tie_end, src, k, prefix, rank);
-done:
-    accel_free(table);
-    return err;
+    *out = (struct accel_cut){prefix, UINT64_MAX};
+    return rank < equal ? accel_select_tie_end(&out->tie_end, src, k, prefix, rank) : ACCEL_OK;
 }
 
 struct tie_pass {

@@ -64,6 +64,7 @@ struct accel_spectrum {
                                                    wait for each other */
     uint64_t pending;                           /* elements counted in part only */
     uint64_t *bin;                              /* [2^15] complete after accel_spectrum_end() */
+    uint64_t *digit;                            /* [2^16] room of accel_select(), or NULL */
     uint64_t n, zeros, max_key;
 };
 enum accel_err accel_spectrum_init(struct accel_spectrum *s) ACCEL_CHECKED;
@@ -106,9 +107,9 @@ struct accel_cut {
 };
 
 /* The cut that removes exactly `count` entries, the smallest first, equal ones by index. key is
- * that of the largest removed entry. `s` holds the source's keys. */
+ * that of the largest removed entry. `s` holds the source's keys, and keeps room for next time. */
 enum accel_err accel_select(struct accel_cut *out, struct accel_source *src,
-                            const struct accel_key *k, const struct accel_spectrum *s,
+                            const struct accel_key *k, struct accel_spectrum *s,
                             uint64_t count) ACCEL_CHECKED;
 
 /* The index behind the `ties`-th entry whose key is `key`. */
