@@ -11,6 +11,7 @@
  * negative constants need no trial. */
 #include "graph/constprop.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -100,8 +101,13 @@ static enum accel_err read_tensor(struct accel_known **out, struct accel_value *
         accel_dtype_to_i64(t->dtype, stored, 0, (size_t)n, (*out)->probe[0]);
     } else {
         accel_dtype_to_f64(t->dtype, stored, 0, (size_t)n, wide);
-        for (int64_t i = 0; i < n; i++)
-            ((float *)(*out)->probe[0])[i] = (float)wide[i];
+        for (int64_t i = 0; i < n; i++) {
+            float f = ((float *)(*out)->probe[0])[i] = (float)wide[i];
+            if (isinf(f) && !isinf(wide[i])) { /* too large for what kernels compute with */
+                *out = NULL;
+                goto done;
+            }
+        }
     }
 done:
     accel_free(stored);

@@ -118,19 +118,19 @@ static enum accel_err compress_infer(struct accel_node *n)
     const struct select *p = n->params;
     int rank = accel_operand_rank(n, 0), axis = 0;
     struct accel_dim d = accel_dim_unknown();
+    struct accel_list which;
+    ACCEL_TRY(accel_list_get(&which, n, NULL, 1));
+    if (which.known)
+        d = accel_dim_of(0);
+    for (int64_t i = 0; which.known && i < which.n; i++)
+        d.n += which.at[i] != 0;
     if (p->axis == INT64_MIN)
         return accel_result_dims(n, 0, accel_operand_dtype(n, 0), 1, &d);
     ACCEL_TRY(accel_result_like(n, 0, accel_operand_dtype(n, 0), accel_operand(n, 0)));
-    if (rank < 0)
+    if (rank < 0 || !n->out[0])
         return ACCEL_OK;
     ACCEL_TRY(axis_or(&axis, n, 0, rank));
-    struct accel_list which;
-    ACCEL_TRY(accel_list_get(&which, n, NULL, 1));
-    int64_t kept = 0;
-    for (int64_t i = 0; which.known && i < which.n; i++)
-        kept += which.at[i] != 0;
-    if (n->out[0])
-        n->out[0]->shape.dim[axis] = which.known ? accel_dim_of(kept) : accel_dim_unknown();
+    n->out[0]->shape.dim[axis] = d;
     return ACCEL_OK;
 }
 
