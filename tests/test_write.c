@@ -67,6 +67,25 @@ static struct accel_str one_tensor(int dtype, int data_field, const void *payloa
 
 static const struct accel_onnx_write_options plain = {0};
 
+/* A Constant node whose attribute holds the elements of `field`. */
+static struct accel_str one_constant(const char *name, int kind, int field, const void *bytes,
+                                     size_t n)
+{
+    struct accel_str a = {0}, node = {0}, g = {0};
+    accel_put_string(&a, ATTR_NAME, name);
+    accel_put_int(&a, ATTR_TYPE, kind);
+    accel_put_string(&a, 13, "doc");
+    if (field == ATTR_T)
+        make_tensor(&a, ATTR_T, "", ACCEL_F32, (int64_t)(n / 4), -1, TENSOR_RAW_DATA, bytes, n);
+    else
+        accel_put_bytes(&a, field, bytes, n);
+    accel_put_string(&node, NODE_OUTPUT, "c");
+    accel_put_string(&node, NODE_OP_TYPE, "Constant");
+    make_message(&node, NODE_ATTRIBUTE, &a);
+    make_message(&g, GRAPH_NODE, &node);
+    return make_model(&g);
+}
+
 START_TEST(nothing_changed_gives_the_same_bytes_and_the_metadata)
 {
     struct accel_property meta[] = {{"accel.version", "1"}, {"accel.config", "[]"}};
@@ -122,6 +141,23 @@ START_TEST(edited_tensor_stays_in_its_field)
         struct accel_str m = one_tensor(row[i].dtype, row[i].field, weights, sizeof weights);
         struct accel_str want = one_tensor(row[i].dtype, row[i].field, edited, sizeof edited);
         rewrite(save_model("m", m), in_folder("o"), true, &plain);
+        ck_same(in_folder("o"), &want);
+        accel_str_clear(&want);
+    }
+}
+END_TEST
+
+START_TEST(constant_nodes_are_edited_in_their_attribute)
+{
+    float edited[N];
+    memcpy(edited, weights, sizeof edited);
+    edit_of(edited, sizeof *edited);
+    for (int i = 0; i < 2; i++) {
+        const char *name = i ? "value_floats" : "value";
+        int kind = i ? ACCEL_ATTR_FLOATS : ACCEL_ATTR_TENSOR, field = i ? ATTR_FLOATS : ATTR_T;
+        struct accel_str want = one_constant(name, kind, field, edited, sizeof edited);
+        rewrite(save_model("m", one_constant(name, kind, field, weights, sizeof weights)),
+                in_folder("o"), true, &plain);
         ck_same(in_folder("o"), &want);
         accel_str_clear(&want);
     }
@@ -432,6 +468,37 @@ START_TEST(every_failed_allocation_leaves_the_old_files)
 }
 END_TEST
 
+START_TEST(every_failed_allocation_on_the_other_ways_is_an_error)
+{
+    struct accel_onnx_write_options sparse = {.sparse_initializers = true};
+    struct accel_str coded = {0};
+    for (int i = 0; i < N; i++)
+        accel_put_varint(&coded, halves[i]);
+    save_model("0", one_tensor(ACCEL_F32, TENSOR_RAW_DATA, weights, sizeof weights));
+    save_model("1", one_tensor(ACCEL_F16, TENSOR_INT32_DATA, coded.at, coded.len));
+    save_model(
+        "2", one_constant("value_floats", ACCEL_ATTR_FLOATS, ATTR_FLOATS, weights, sizeof weights));
+    rewrite(in_folder("0"), in_folder("3"), true, &sparse); /* a sparse one to rewrite */
+    accel_str_clear(&coded);
+    const char *name[] = {"0", "1", "2", "3"};
+    for (int i = 0; i < 4; i++) {
+        enum accel_err err = ACCEL_ENOMEM;
+        for (long n = 1; err; n++) {
+            ck_assert_str_eq(folder_list(), "0 1 2 3 ");
+            struct accel_model *m = open_model(in_folder(name[i]));
+            make_edits(m);
+            struct accel_onnx_written w;
+            accel_alloc_fail_at(n, false);
+            err = accel_onnx_write(&w, m, in_folder("o"), i ? &plain : &sparse);
+            accel_alloc_fail_at(0, false);
+            ck_assert(err == ACCEL_OK || err == ACCEL_ENOMEM);
+            accel_model_free(m);
+        }
+        unlink(in_folder("o"));
+    }
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("write");
@@ -441,6 +508,7 @@ static Suite *suite(void)
     tcase_add_test(c, nothing_changed_gives_the_same_bytes_and_the_metadata);
     tcase_add_test(c, metadata_of_the_same_key_is_replaced_where_it_stands);
     tcase_add_test(c, edited_tensor_stays_in_its_field);
+    tcase_add_test(c, constant_nodes_are_edited_in_their_attribute);
     tcase_add_test(c, varint_coded_halves_are_coded_anew);
     tcase_add_test(c, signed_bytes_are_coded_with_their_sign);
     tcase_add_test(c, scattered_float_data_become_one_field);
@@ -454,6 +522,7 @@ static Suite *suite(void)
     tcase_add_test(c, missing_folder_is_named);
     tcase_add_test(c, progress_ends_at_the_total);
     tcase_add_test(c, every_failed_allocation_leaves_the_old_files);
+    tcase_add_test(c, every_failed_allocation_on_the_other_ways_is_an_error);
     suite_add_tcase(s, c);
     return s;
 }
