@@ -85,8 +85,8 @@ END_TEST
 
 static Suite *suite(void)
 {
-    Suite *s = suite_create("op_sequence");
-    TCase *t = tcase_create("op_sequence");
+    Suite *s = suite_create("op_rnn");
+    TCase *t = tcase_create("op_rnn");
     tcase_add_test(t, recurrent_layers);
     tcase_add_test(t, recurrent_contradictions_name_both_sides);
     tcase_add_test(t, attention_counts_both_products);
