@@ -110,7 +110,7 @@ static inline const char *in_folder(const char *name)
 static inline void save_file(const char *path, const void *bytes, size_t n)
 {
     FILE *f = fopen(path, "wb");
-    if (!f || fwrite(bytes, 1, n, f) != n || fclose(f))
+    if (!f || (n && fwrite(bytes, 1, n, f) != n) || fclose(f))
         abort();
 }
 
