@@ -472,7 +472,7 @@ enum accel_err accel_name_pattern_match(bool *out, struct accel_name_pattern *p,
         }
         *budget -= p->cost;
         if (*budget < 0)
-            return accel_fail(ACCEL_EARG, "the patterns take too long on names of this length");
+            return accel_fail(ACCEL_EARG, "the patterns take too long on the names of this model");
         int *swap = p->now;
         p->now = p->next;
         p->next = swap;

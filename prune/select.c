@@ -18,8 +18,9 @@ enum {
     EXCLUDED = 8, /* by any of exclude_… */
 };
 
-#define PATTERN_BUDGET ((int64_t)500000000) /* about two seconds */
-#define MAX_NEAR       20 /* near names are looked for this often; a search reads all names */
+#define PATTERN_BUDGET ((int64_t)1200000000) /* about two seconds */
+#define MAX_NEAR       20   /* near names are looked for this often; a search reads all names */
+#define MAX_WARNINGS   1000 /* of names that match nothing, with allow_missing */
 
 struct hit {
     struct accel_holding *holding;
@@ -35,7 +36,7 @@ struct selection {
     struct accel_map exact, module; /* name to struct hit */
     struct accel_map nodes, types;  /* all nodes by name, label and module; all op types */
     int64_t budget;
-    int n_missing;
+    int n_missing, n_warnings;
 };
 
 /* Type names that are right even when a model has no such layer. */
@@ -94,7 +95,10 @@ static enum accel_err missing(struct selection *s, enum accel_err err)
 {
     if (!s->c->allow_missing || err != ACCEL_EARG)
         return err;
-    accel_warn(s->log, "%s", accel_errmsg());
+    if (s->n_warnings++ < MAX_WARNINGS)
+        accel_warn(s->log, "%s", accel_errmsg());
+    else if (s->n_warnings == MAX_WARNINGS + 1)
+        accel_warn(s->log, "more than %d names match nothing", MAX_WARNINGS);
     return ACCEL_OK;
 }
 
@@ -288,6 +292,9 @@ static enum accel_err mark_types(struct selection *s, const struct accel_name_li
 
 static enum accel_err mark_all(struct selection *s, const struct accel_sub_config *sub)
 {
+    s->budget -= 4 * (int64_t)s->h->n;
+    if (s->budget < 0)
+        return accel_config_fail(sub->at, false, "config_list is too long for this model");
     for (size_t i = 0; i < s->h->n; i++)
         s->h->at[i].mark = 0;
     ACCEL_TRY(mark_types(s, &sub->op_types, TYPED, "op_types"));
