@@ -289,10 +289,54 @@ static uint64_t bits_from_f64(enum accel_dtype dtype, double d)
     return v;
 }
 
+/* The types whole tensors are made of, without a look at the type for each element. */
+static bool common_to_f64(enum accel_dtype dtype, const void *src, size_t first, size_t n,
+                          double *dst)
+{
+    const char *p = (const char *)src + first * (size_t)(rows[dtype].bits / 8);
+    uint16_t h;
+    float f;
+    switch (dtype) {
+    case ACCEL_F64:
+        memcpy(dst, p, n * sizeof *dst);
+        return true;
+    case ACCEL_F32:
+        for (size_t i = 0; i < n; i++) {
+            memcpy(&f, p + i * sizeof f, sizeof f);
+            dst[i] = (double)f;
+        }
+        return true;
+    case ACCEL_F16:
+        for (size_t i = 0; i < n; i++) {
+            memcpy(&h, p + i * sizeof h, sizeof h);
+            dst[i] = (double)accel_f16_to_f32(h);
+        }
+        return true;
+    case ACCEL_BF16:
+        for (size_t i = 0; i < n; i++) {
+            memcpy(&h, p + i * sizeof h, sizeof h);
+            dst[i] = (double)accel_bf16_to_f32(h);
+        }
+        return true;
+    case ACCEL_I8:
+        for (size_t i = 0; i < n; i++)
+            dst[i] = (double)(signed char)p[i];
+        return true;
+    case ACCEL_U8:
+        for (size_t i = 0; i < n; i++)
+            dst[i] = (double)(unsigned char)p[i];
+        return true;
+    default:
+        return false;
+    }
+}
+
 void accel_dtype_to_f64(enum accel_dtype dtype, const void *src, size_t first, size_t n,
                         double *dst)
 {
     int bits = rows[dtype].bits;
+    if (common_to_f64(dtype, src, first, n, dst))
+        return;
     for (size_t i = 0; i < n; i++)
         dst[i] = bits_to_f64(dtype, element_get(bits, src, first + i));
 }
