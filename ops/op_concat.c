@@ -224,5 +224,5 @@ const struct accel_op accel_op_split = {
     .parse = split_parse,
     .infer = split_infer,
     .forward = split_forward,
-    .examples = (const char *const[]){"2x6 | axis=1", "2x6 [1]=6 | axis=1", NULL},
+    .examples = (const char *const[]){"2x6 | axis=1", "2x6 [6] | axis=1", NULL},
 };

@@ -290,8 +290,8 @@ const struct accel_op accel_op_size = ROW("Size", 1, 1, NULL, NULL, size_infer, 
 const struct accel_op accel_op_constant = ROW("Constant", 1, 0, constant_attrs, NULL,
                                               constant_infer, constant_forward, "| value_ints=1,2");
 const struct accel_op accel_op_constant_of_shape =
-    ROW("ConstantOfShape", 9, 1, fill_attrs, fill_parse, fill_infer, fill_forward, "[2]=3,4");
+    ROW("ConstantOfShape", 9, 1, fill_attrs, fill_parse, fill_infer, fill_forward, "[3,4]");
 const struct accel_op accel_op_range =
-    ROW("Range", 11, 3, NULL, NULL, range_infer, range_forward, "=2 =9 =3");
+    ROW("Range", 11, 3, NULL, NULL, range_infer, range_forward, "scalar[2] scalar[9] scalar[3]");
 const struct accel_op accel_op_eye_like =
     ROW("EyeLike", 9, 1, eye_attrs, eye_parse, eye_infer, eye_forward, "3x4 | k=1");

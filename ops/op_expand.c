@@ -96,7 +96,7 @@ static enum accel_err where_forward(const struct accel_call *c)
     }
 
 const struct accel_op accel_op_expand =
-    ROW("Expand", 8, 2, 2, expand_infer, expand_forward, "3x1 [3]=2,1,4");
-const struct accel_op accel_op_tile = ROW("Tile", 1, 2, 3, tile_infer, tile_forward, "3x2 [2]=1,4");
+    ROW("Expand", 8, 2, 2, expand_infer, expand_forward, "3x1 [2,1,4]");
+const struct accel_op accel_op_tile = ROW("Tile", 1, 2, 3, tile_infer, tile_forward, "3x2 [1,4]");
 const struct accel_op accel_op_where =
     ROW("Where", 9, 3, 3, where_infer, where_forward, "bool:3x1 3x4 4");

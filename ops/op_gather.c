@@ -177,7 +177,7 @@ const struct accel_op accel_op_gather = {
     .infer = gather_infer,
     .weights = gather_weights,
     .forward = gather_forward,
-    .examples = (const char *const[]){"5x4 [2]=0,-1", "5x4 =3 | axis=1", NULL},
+    .examples = (const char *const[]){"5x4 [0,-1]", "5x4 scalar[3] | axis=1", NULL},
 };
 
 const struct accel_op accel_op_gather_elements = {

@@ -117,7 +117,7 @@ const struct accel_op accel_op_pad = {
     .attrs = pad_attrs,
     .parse = pad_parse,
     .infer = pad_infer,
-    .examples = (const char *const[]){"2x3 [4]=0,1,2,0", NULL},
+    .examples = (const char *const[]){"2x3 [0,1,2,0]", NULL},
 };
 
 const struct accel_op accel_op_center_crop_pad = {
@@ -131,5 +131,5 @@ const struct accel_op accel_op_center_crop_pad = {
     .flags = ACCEL_OP_MOVES,
     .attrs = crop_attrs,
     .infer = crop_infer,
-    .examples = (const char *const[]){"5x8 [2]=7,3", NULL},
+    .examples = (const char *const[]){"5x8 [7,3]", NULL},
 };

@@ -94,7 +94,8 @@ static const struct accel_attr_rule dequantize_attrs[] = {{"axis", ACCEL_ATTR_IN
                                                           {"block_size", ACCEL_ATTR_INT, 0},
                                                           {"output_dtype", ACCEL_ATTR_INT, 0},
                                                           {0}};
-static const struct accel_attr_rule axis_attrs[] = {{"axis", ACCEL_ATTR_INT, 0}, {0}};
+static const struct accel_attr_rule axis_attrs[] = {
+    {"axis", ACCEL_ATTR_INT, 0}, {"block_size", ACCEL_ATTR_INT, 0}, {0}};
 static const struct accel_attr_rule no_attrs[] = {{0}};
 static const char *const examples[] = {"2x3x4 scalar scalar", "2x3x4 3 3 | axis=1",
                                        "2x8 2x2 2x2 | axis=1 block_size=4", NULL};

@@ -286,7 +286,7 @@ const struct accel_op accel_op_reshape = {
     .infer = reshape_infer,
     .carry = accel_carry_by_position,
     .forward = accel_kernel_copy,
-    .examples = (const char *const[]){"2x3x4 [2]=2,12", "2x3x4 [2]=0,-1", NULL},
+    .examples = (const char *const[]){"2x3x4 [2,12]", "2x3x4 [0,-1]", NULL},
 };
 
 const struct accel_op accel_op_flatten = {
@@ -319,7 +319,7 @@ const struct accel_op accel_op_squeeze = {
     .infer = squeeze_infer,
     .carry = accel_carry_by_position,
     .forward = accel_kernel_copy,
-    .examples = (const char *const[]){"1x3x1x5", "1x3x1x5 [1]=2", NULL},
+    .examples = (const char *const[]){"1x3x1x5", "1x3x1x5 [2]", NULL},
 };
 
 const struct accel_op accel_op_unsqueeze = {
@@ -335,5 +335,5 @@ const struct accel_op accel_op_unsqueeze = {
     .infer = unsqueeze_infer,
     .carry = accel_carry_by_position,
     .forward = accel_kernel_copy,
-    .examples = (const char *const[]){"3x4 [2]=0,-1", NULL},
+    .examples = (const char *const[]){"3x4 [0,-1]", NULL},
 };

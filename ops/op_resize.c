@@ -242,9 +242,9 @@ static const struct accel_attr_rule col2im_attrs[] = {{"dilations", ACCEL_ATTR_I
     }
 
 const struct accel_op accel_op_resize = ROW("Resize", 10, 1, 4, resize_attrs, resize_parse,
-                                            resize_infer, NULL, "1x2x4x4 - - [4]=1,2,8,6");
+                                            resize_infer, NULL, "1x2x4x4 - - [1,2,8,6]");
 const struct accel_op accel_op_upsample =
-    ROW("Upsample", 1, 1, 2, upsample_attrs, resize_parse, resize_infer, NULL, "1x2x4x4 f32:4");
+    ROW("Upsample", 1, 1, 2, upsample_attrs, resize_parse, resize_infer, NULL, "1x2x4x4 4");
 const struct accel_op accel_op_grid_sample =
     ROW("GridSample", 16, 2, 2, grid_attrs, NULL, grid_infer, NULL, "1x2x4x4 1x6x7x2");
 const struct accel_op accel_op_depth_to_space =
@@ -254,4 +254,4 @@ const struct accel_op accel_op_space_to_depth =
     ROW("SpaceToDepth", 1, 1, 1, space_attrs, blocks_parse, blocks_infer, NULL,
         "1x2x4x6 | blocksize=2");
 const struct accel_op accel_op_col2im =
-    ROW("Col2Im", 18, 3, 3, col2im_attrs, NULL, col2im_infer, NULL, "1x10x12 [2]=5,5 [2]=1,5");
+    ROW("Col2Im", 18, 3, 3, col2im_attrs, NULL, col2im_infer, NULL, "1x10x12 [5,5] [1,5]");

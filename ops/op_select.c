@@ -231,7 +231,7 @@ static const struct accel_attr_rule nms_attrs[] = {{"center_point_box", ACCEL_AT
     }
 
 const struct accel_op accel_op_topk =
-    ROW("TopK", 1, 1, 2, 2, 2, topk_attrs, topk_infer, NULL, "3x8 [1]=2");
+    ROW("TopK", 1, 1, 2, 2, 2, topk_attrs, topk_infer, NULL, "3x8 [2]");
 const struct accel_op accel_op_arg_max =
     ROW("ArgMax", 1, 1, 1, 1, 1, arg_attrs, arg_infer, NULL, "3x4 | axis=1");
 const struct accel_op accel_op_arg_min =
@@ -243,7 +243,7 @@ const struct accel_op accel_op_compress =
 const struct accel_op accel_op_unique =
     ROW("Unique", 11, 1, 1, 1, 4, unique_attrs, unique_infer, NULL, "3x4 | axis=0");
 const struct accel_op accel_op_one_hot =
-    ROW("OneHot", 9, 3, 3, 1, 1, axis_attrs, onehot_infer, NULL, "i64:3 =5 2");
+    ROW("OneHot", 9, 3, 3, 1, 1, axis_attrs, onehot_infer, NULL, "i64:3 scalar[5] 2");
 const struct accel_op accel_op_reverse_sequence =
     ROW("ReverseSequence", 10, 2, 2, 1, 1, reverse_attrs, reverse_infer, NULL, "4x2 i64:2");
 const struct accel_op accel_op_trilu =

@@ -201,6 +201,5 @@ const struct accel_op accel_op_slice = {
     .parse = parse,
     .infer = infer,
     .forward = forward,
-    .examples =
-        (const char *const[]){"5x6 [2]=1,0 [2]=4,6", "5x6 [1]=-1 [1]=-9 [1]=1 [1]=-2", NULL},
+    .examples = (const char *const[]){"5x6 [1,0] [4,6]", "5x6 [-1] [-9] [1] [-2]", NULL},
 };
