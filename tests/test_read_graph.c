@@ -228,12 +228,13 @@ START_TEST(labels_are_stable_and_avoid_names)
     struct accel_str g = {0};
     put_custom(&g, "", "Foo", "x", "a");
     put_custom(&g, "Foo_2", "Bar", "x", "b");
+    put_custom(&g, "Foo_3", "Bar", "x", "f");
     put_custom(&g, "named", "Foo", "x", "c");
     put_custom(&g, "", "Foo", "x", "d");
     put_custom(&g, "", "Foo", "x", "e");
     ck_ok(read_with(&g));
-    const char *want[] = {"Identity_0", "Foo_0", "Foo_2", "named", "Foo_3", "Foo_4"};
-    for (int i = 0; i < 6; i++)
+    const char *want[] = {"Identity_0", "Foo_0", "Foo_2", "Foo_3", "named", "Foo_4", "Foo_5"};
+    for (int i = 0; i < 7; i++)
         ck_assert_str_eq(m->graph->node[i]->label, want[i]);
     ck_assert_str_eq(m->graph->node[1]->name, "");
 }
