@@ -117,6 +117,15 @@ static enum accel_err shift_parse(struct accel_node *n, int opset)
     return ACCEL_OK;
 }
 
+/* Signed numbers keep their sign on the way right; a shift by the width or more, or by a negative
+ * count, moves everything out. */
+static int64_t shift(int64_t a, int64_t by, bool left)
+{
+    if (by < 0 || by > 63)
+        return left || a >= 0 ? 0 : -1;
+    return left ? (int64_t)((uint64_t)a << by) : a >> by;
+}
+
 static enum accel_err shift_forward(const struct accel_call *c)
 {
     const struct accel_binary_params *p = c->node->params;
@@ -125,11 +134,9 @@ static enum accel_err shift_forward(const struct accel_call *c)
     if (!accel_op_is_int(a) || !accel_op_is_int(b))
         return accel_fail(ACCEL_ENOSUP, "BitShift has no float form");
     for (int64_t i = 0; i < y->n; i++) {
-        uint64_t u =
-            (uint64_t)((const int64_t *)a->data)[accel_op_meet(a, y, y->rank - a->rank, i)];
+        int64_t u = ((const int64_t *)a->data)[accel_op_meet(a, y, y->rank - a->rank, i)];
         int64_t v = ((const int64_t *)b->data)[accel_op_meet(b, y, y->rank - b->rank, i)];
-        uint64_t r = v < 0 || v > 63 ? 0 : p->mode ? u << v : u >> v;
-        ((int64_t *)y->data)[i] = accel_int_wrap((int64_t)r, y->dtype);
+        ((int64_t *)y->data)[i] = accel_int_wrap(shift(u, v, p->mode != 0), y->dtype);
     }
     return ACCEL_OK;
 }

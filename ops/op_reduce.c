@@ -147,6 +147,17 @@ static int64_t group_of(const struct accel_array *x, uint64_t folded, int64_t i)
     return index;
 }
 
+/* The largest or smallest number of an integer type. */
+static int64_t limit_of(enum accel_dtype dtype, const struct accel_dtype_info *t, bool largest)
+{
+    if (dtype == ACCEL_BOOL)
+        return largest;
+    if (t->bits >= 64)
+        return largest ? INT64_MAX : t->is_signed ? INT64_MIN : 0;
+    int64_t half = (int64_t)1 << (t->bits - 1);
+    return t->is_signed ? (largest ? half - 1 : -half) : (largest ? 2 * half - 1 : 0);
+}
+
 static enum accel_err forward_int(const struct accel_call *c, uint64_t folded)
 {
     const struct reduce *f = c->node->op->family;
@@ -154,8 +165,12 @@ static enum accel_err forward_int(const struct accel_call *c, uint64_t folded)
     int64_t *y = c->y[0].data;
     if (!f->step_i)
         return accel_fail(ACCEL_ENOSUP, "%s of integers", c->node->op_type);
+    const struct accel_dtype_info *t = accel_dtype_find(x->dtype);
+    int64_t start = f->start_i;
+    if (start == INT64_MIN || start == INT64_MAX)
+        start = limit_of(x->dtype, t, start > 0);
     for (int64_t i = 0; i < c->y[0].n; i++)
-        y[i] = f->start_i;
+        y[i] = start;
     for (int64_t i = 0; i < x->n; i++) {
         int64_t *r = &y[group_of(x, folded, i)];
         *r = accel_int_wrap(f->step_i(*r, ((const int64_t *)x->data)[i]), c->y[0].dtype);

@@ -23,7 +23,7 @@ static enum accel_err bins(struct accel_dim *out, const struct accel_node *n, st
 
 struct signal_params {
     enum accel_dtype out;
-    bool half, axis_is_input;
+    bool half, inverse, axis_is_input;
     int64_t axis;
 };
 
@@ -31,16 +31,18 @@ static enum accel_err parse(struct accel_node *n, int opset)
 {
     struct signal_params *p = ACCEL_NEW(&n->graph->model->arena, struct signal_params, 1);
     bool stft = n->op->min_in == 2;
-    int64_t out, half;
+    int64_t out, half, inverse;
     if (!p)
         return accel_fail_nomem();
     ACCEL_TRY(accel_attr_int(&out, n, "output_datatype", ACCEL_F32));
     ACCEL_TRY(accel_attr_int(&half, n, "onesided", stft));
+    ACCEL_TRY(accel_attr_int(&inverse, n, "inverse", 0));
     ACCEL_TRY(accel_attr_int(&p->axis, n, "axis", 1));
     if (out < 0 || !accel_dtype_find((int)(out < 1000 ? out : 1000)))
         return accel_fail(ACCEL_EMODEL, "attribute 'output_datatype' is %lld", (long long)out);
     p->out = (enum accel_dtype)out;
     p->half = half != 0;
+    p->inverse = inverse != 0;
     p->axis_is_input = opset >= 20;
     n->params = p;
     return ACCEL_OK;
@@ -65,7 +67,7 @@ static enum accel_err mel_infer(struct accel_node *n)
     return accel_result_dims(n, 0, p->out, 2, y);
 }
 
-/* X [… D … 1 or 2] -> [… bins … 2] */
+/* X [… D … 1 or 2] -> [… bins … 2]; the inverse of half the bins is real: [… D … 1] */
 static enum accel_err dft_infer(struct accel_node *n)
 {
     const struct signal_params *p = n->params;
@@ -93,8 +95,12 @@ static enum accel_err dft_infer(struct accel_node *n)
     struct accel_dim size = y.dim[axis];
     if (accel_operand(n, 1))
         ACCEL_TRY(scalar_dim(&size, n, 1));
-    y.dim[rank - 1] = accel_dim_of(2);
-    ACCEL_TRY(bins(&y.dim[axis], n, size, p->half));
+    bool to_real = p->half && p->inverse; /* half the bins of a real signal: back to that signal */
+    y.dim[rank - 1] = accel_dim_of(to_real ? 1 : 2);
+    if (to_real && !accel_operand(n, 1))
+        ACCEL_TRY(accel_dim_derive(&y.dim[axis], accel_operand_symbols(n), size, 2, -2, 1, 0));
+    else
+        ACCEL_TRY(bins(&y.dim[axis], n, size, p->half && !to_real));
     accel_result_set(n, 0, accel_operand_dtype(n, 0), y);
     return ACCEL_OK;
 }

@@ -11,10 +11,10 @@
         .name = (op_name), .domain = (op_domain), .since = (first), .min_in = (n_min),             \
         .max_in = (n_max), .min_out = (o_min), .max_out = (o_max),                                 \
     }
-#define CORE(...) WALL("", __VA_ARGS__)
-#define ML(...) WALL("ai.onnx.ml", __VA_ARGS__)
+#define CORE(...)     WALL("", __VA_ARGS__)
+#define ML(...)       WALL("ai.onnx.ml", __VA_ARGS__)
 #define TRAINING(...) WALL("ai.onnx.preview.training", __VA_ARGS__)
-#define PREVIEW(...) WALL("ai.onnx.preview", __VA_ARGS__)
+#define PREVIEW(...)  WALL("ai.onnx.preview", __VA_ARGS__)
 
 /* clang-format off: the build finds rows by lines */
 const struct accel_op accel_op_affine_grid = CORE("AffineGrid", 20, 2, 2, 1, 1);
@@ -34,7 +34,8 @@ const struct accel_op accel_op_swi_glu = CORE("SwiGLU", 28, 2, 2, 1, 1);
 const struct accel_op accel_op_tensor_scatter = CORE("TensorScatter", 24, 2, 3, 1, 1);
 const struct accel_op accel_op_tf_idf_vectorizer = CORE("TfIdfVectorizer", 9, 1, 1, 1, 1);
 
-const struct accel_op accel_op_ml_array_feature_extractor = ML("ArrayFeatureExtractor", 1, 2, 2, 1, 1);
+const struct accel_op accel_op_ml_array_feature_extractor =
+    ML("ArrayFeatureExtractor", 1, 2, 2, 1, 1);
 const struct accel_op accel_op_ml_binarizer = ML("Binarizer", 1, 1, 1, 1, 1);
 const struct accel_op accel_op_ml_cast_map = ML("CastMap", 1, 1, 1, 1, 1);
 const struct accel_op accel_op_ml_category_mapper = ML("CategoryMapper", 1, 1, 1, 1, 1);
@@ -50,8 +51,10 @@ const struct accel_op accel_op_ml_svmclassifier = ML("SVMClassifier", 1, 1, 1, 2
 const struct accel_op accel_op_ml_svmregressor = ML("SVMRegressor", 1, 1, 1, 1, 1);
 const struct accel_op accel_op_ml_scaler = ML("Scaler", 1, 1, 1, 1, 1);
 const struct accel_op accel_op_ml_tree_ensemble = ML("TreeEnsemble", 5, 1, 1, 1, 1);
-const struct accel_op accel_op_ml_tree_ensemble_classifier = ML("TreeEnsembleClassifier", 1, 1, 1, 2, 2);
-const struct accel_op accel_op_ml_tree_ensemble_regressor = ML("TreeEnsembleRegressor", 1, 1, 1, 1, 1);
+const struct accel_op accel_op_ml_tree_ensemble_classifier =
+    ML("TreeEnsembleClassifier", 1, 1, 1, 2, 2);
+const struct accel_op accel_op_ml_tree_ensemble_regressor =
+    ML("TreeEnsembleRegressor", 1, 1, 1, 1, 1);
 const struct accel_op accel_op_ml_zip_map = ML("ZipMap", 1, 1, 1, 1, 1);
 
 const struct accel_op accel_op_training_adagrad = TRAINING("Adagrad", 1, 3, INT_MAX, 1, INT_MAX);

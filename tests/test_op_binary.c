@@ -62,6 +62,7 @@ START_TEST(integers_are_exact)
     op_gives("Pow", 15, "[2,-2,1,2] [10,3,-5,-1]", "1024,-8,1,0");
     op_gives("BitShift", 11, "[1,6] [3,1] | direction=LEFT", "8,12");
     op_gives("BitShift", 11, "[8,6] [3,99] | direction=RIGHT", "1,0");
+    op_gives("BitShift", 28, "[-8,-8,8] [1,99,-1] | direction=RIGHT", "-4,-1,0");
     op_gives("BitwiseXor", 18, "[6] [3]", "5");
     op_gives("Max", 13, "[1,5] [3] [2,9]", "3,9");
 }

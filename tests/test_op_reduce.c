@@ -41,6 +41,7 @@ START_TEST(folds_follow_their_formulas)
     op_gives("ReduceMean", 18, "f2x2[1,2,3,6] [-1]", "1.5,4.5");
     op_gives("ReduceMax", 18, "[3,9,2]", "9");
     op_gives("ReduceMin", 18, "f[3,nan,2]", "nan");
+    op_gives("ReduceMax", 20, "0x1[] [0]", "-9223372036854775808");
     op_gives("ReduceProd", 18, "[3,9,2]", "54");
     op_gives("ReduceProd", 13, "2x2[1,2,3,4] | axes=0", "3,8");
     op_gives("ReduceL1", 18, "f[-3,4]", "7");

@@ -75,6 +75,7 @@ START_TEST(signal_sizes_come_from_inputs)
     op_is("HannWindow", 17, "i64:scalar", "?", -2);
     op_is("MelWeightMatrix", 17, "scalar[8] scalar[16] scalar[8192] scalar scalar", "9x8", -2);
     op_is("DFT", 17, "2x10x1 | onesided=1", "2x6x2", -2);
+    op_is("DFT", 17, "2x6x2 | onesided=1 inverse=1", "2x10x1", -2);
     op_is("DFT", 20, "2x10x1 scalar[16] scalar[1]", "2x16x2", -2);
     op_is("STFT", 17, "2x128x1 scalar[8] 16", "2x15x9x2", -2);
     op_is("Det", 11, "2x3x3", "2", -2);
