@@ -249,9 +249,23 @@ static enum accel_err describe(struct accel_array *a, struct trial *t, const str
     return ACCEL_OK;
 }
 
+/* Kernels rely on every operand that is not optional. */
+static bool is_complete(const struct accel_node *n)
+{
+    if (n->n_in < n->op->min_in || n->n_out < n->op->min_out)
+        return false;
+    for (int i = 0; i < n->op->min_in; i++)
+        if (!n->in[i])
+            return false;
+    for (int i = 0; i < n->op->min_out; i++)
+        if (!n->out[i])
+            return false;
+    return true;
+}
+
 static bool is_candidate(const struct accel_node *n)
 {
-    if (!n->op || !n->op->forward || (n->op->flags & ACCEL_OP_RANDOM))
+    if (!n->op || !n->op->forward || (n->op->flags & ACCEL_OP_RANDOM) || !is_complete(n))
         return false;
     for (int i = 0; i < n->n_in; i++)
         if (n->in[i] && !is_readable(n->in[i]))
