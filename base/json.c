@@ -10,6 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Format characters that turn or hide text where the document is shown raw, and C1 controls. */
+static bool is_format(uint32_t c)
+{
+    return (c >= 0x7f && c <= 0x9f) || c == 0xad || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
+           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff;
+}
+
 static void quote(struct accel_str *s, const char *text)
 {
     const char *end = text + strlen(text), *clean = text;
@@ -17,7 +24,7 @@ static void quote(struct accel_str *s, const char *text)
     for (const char *p = text; p < end;) {
         const char *from = p;
         uint32_t c = accel_utf8_next(&p, end);
-        if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f && c != ACCEL_UTF8_BAD)
+        if (c >= 0x20 && c != '"' && c != '\\' && c != ACCEL_UTF8_BAD && !is_format(c))
             continue;
         accel_str_addn(s, clean, (size_t)(from - clean));
         clean = p;

@@ -16,7 +16,8 @@ struct accel_json {
 };
 
 /* `key` names the member of an object; NULL inside arrays and at the top. Texts are UTF-8; invalid
- * bytes become U+FFFD, control characters are escaped, so is DEL; text NULL gives null. */
+ * bytes become U+FFFD, control and invisible format characters are escaped; text NULL gives null.
+ */
 void accel_json_object(struct accel_json *j, const char *key);
 void accel_json_array(struct accel_json *j, const char *key);
 void accel_json_end(struct accel_json *j, char closing); /* '}' or ']' */

@@ -1,5 +1,5 @@
-/* Strict reading: whatever is no well-formed sequence is one bad byte, so that a reader never runs past
- * the end and never loses its place. */
+/* Strict reading: whatever is no well-formed sequence is one bad byte, so that a reader never runs
+ * past the end and never loses its place. */
 #include "base/utf8.h"
 
 uint32_t accel_utf8_next(const char **at, const char *end)

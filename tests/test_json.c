@@ -34,8 +34,9 @@ END_TEST
 
 START_TEST(control_characters_are_escaped)
 {
-    accel_json_text(&j, NULL, "a\"b\\c\n\t\x01\x1b[31m\x7f/é中");
-    ck_assert_str_eq(accel_str_get(&j.out), "\"a\\\"b\\\\c\\n\\t\\u0001\\u001b[31m\\u007f/é中\"");
+    accel_json_text(&j, NULL, "a\"b\\c\n\t\x01\x1b[31m\x7f/é中\xe2\x80\xae");
+    ck_assert_str_eq(accel_str_get(&j.out),
+                     "\"a\\\"b\\\\c\\n\\t\\u0001\\u001b[31m\\u007f/é中\\u202e\"");
 }
 END_TEST
 

@@ -229,7 +229,7 @@ static void add_totals(struct accel_str *out, const struct accel_model *m,
                        const struct accel_summary *s)
 {
     char a[32], b[32], c[32];
-    accel_str_addf(out, "\n%zu nodes, %s parameters", s->n_row,
+    accel_str_addf(out, "\n%zu node%s, %s parameters", s->n_row, s->n_row == 1 ? "" : "s",
                    accel_text_count(a, (int64_t)s->params));
     if (s->trainable != s->params)
         accel_str_addf(out, " (%s trainable)", accel_text_count(b, (int64_t)s->trainable));
