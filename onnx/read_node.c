@@ -84,11 +84,25 @@ static enum accel_err check_count(const char *what, struct accel_value *const *v
     return accel_fail(ACCEL_EMODEL, "has %d %ss, must have %d to %d", given, what, min, max);
 }
 
-/* Against what the operator table knows, and parses. */
+/* Operators with a body have optional inputs in front (Loop's count and condition, Scan's lengths
+ * in opset 8). */
+static bool has_body(const struct accel_op *op)
+{
+    for (const struct accel_attr_rule *k = op->attrs; k && k->name; k++)
+        if (k->kind == ACCEL_ATTR_GRAPH)
+            return true;
+    return false;
+}
+
+/* Against what the operator table knows, and parses. Inputs below min_in are there: no infer and no
+ * kernel asks for them again. */
 static enum accel_err check_known(struct accel_node *n)
 {
     const struct accel_op *op = n->op;
     ACCEL_TRY(check_count("input", n->in, n->n_in, op->min_in, op->max_in));
+    for (int i = 0; i < op->min_in && !has_body(op); i++)
+        if (!n->in[i])
+            return accel_fail(ACCEL_EMODEL, "input %d is left out, it is required", i);
     ACCEL_TRY(check_count("output", n->out, n->n_out, op->min_out, op->max_out));
     ACCEL_TRY(accel_read_check_attrs(n));
     int opset = accel_graph_opset(n->graph, n->domain);

@@ -109,6 +109,8 @@ START_TEST(known_operators_are_checked)
     struct accel_str g = {0}, a = {0}, attr = {0};
     put_node(&g, GRAPH_NODE, "n", "MatMul", "", "x", "a", NULL);
     wrong(&g, "has 1 inputs, must have 2", "node 'n' (MatMul)");
+    put_node(&g, GRAPH_NODE, "n", "MatMul", "", "- x", "a", NULL);
+    wrong(&g, "input 0 is left out", "node 'n' (MatMul)");
     accel_put_string(&attr, ATTR_NAME, "transB");
     accel_put_float(&attr, ATTR_F, 1);
     accel_put_int(&attr, ATTR_TYPE, ACCEL_ATTR_FLOAT);
