@@ -219,6 +219,17 @@ static enum accel_err select_align(struct build *b, struct accel_prune_row *row)
     return ACCEL_OK;
 }
 
+/* Puts the place in the config in front of an error about it. */
+static enum accel_err placed(const struct accel_target *t, enum accel_err err)
+{
+    char text[1024];
+    if (err != ACCEL_EARG || !t->sub->at)
+        return err;
+    const struct accel_config *at = accel_config_find(t->sub->at, "granularity");
+    snprintf(text, sizeof text, "%s", accel_errmsg());
+    return accel_config_fail(at ? at : t->sub->at, false, "%s", text);
+}
+
 static enum accel_err row_select(struct build *b, struct accel_prune_row *row)
 {
     const struct accel_target *t = row->target;
@@ -242,7 +253,7 @@ static enum accel_err row_select(struct build *b, struct accel_prune_row *row)
         return select_align(b, row);
     if (b->config->pattern == ACCEL_PATTERN_NM)
         return select_nm(b, row);
-    return select_ranked(b, row);
+    return placed(t, select_ranked(b, row));
 }
 
 /* --------------------------------------------------------------------------------- global groups
