@@ -177,9 +177,9 @@ static void totals(struct accel_str *out, const struct accel_report *r)
           (int64_t)r->totals.nonzero_after);
     total(out, "Bytes, data files included", (int64_t)r->size_before, (int64_t)r->size_after);
     total(out, "Multiply-adds for one sample", r->macs_before, r->macs_after);
-    accel_str_add(out, "</tbody></table></div>\n"
-                       "<p class=\"note\">Zeros alone make no file smaller and most runtimes no "
-                       "faster: zeros and removed parameters are separate numbers.</p>\n");
+    accel_str_add(out, "</tbody></table></div>\n");
+    if (*accel_report_note(r))
+        esc(out, "<p class=\"note\">", accel_report_note(r), "</p>\n");
 }
 
 static void weight_row(struct accel_str *out, const struct accel_prune_row *row)

@@ -22,6 +22,17 @@ const char *accel_report_shape(char *buf, size_t size, const struct accel_tensor
     return buf;
 }
 
+const char *accel_report_note(const struct accel_report *r)
+{
+    if (r->totals.nonzero_after >= r->totals.nonzero_before)
+        return "";
+    if (r->size_after < r->size_before)
+        return "0 parameters were removed: weights of mostly zeros\nare stored in sparse form, "
+               "which runtimes expand.";
+    return "Zeros alone make no file smaller and most runtimes no faster:\n"
+           "0 parameters were removed.";
+}
+
 static void json_side(struct accel_json *j, const char *key, const struct accel_report *r,
                       bool after)
 {
@@ -149,8 +160,6 @@ void accel_report_table(struct accel_str *out, const struct accel_report *r, int
     }
     table_totals(out, r, color);
     accel_str_addf(out, "\n%s: %d of %d weights pruned", r->pruner, pruned, r->n_row);
-    if (r->totals.nonzero_after < r->totals.nonzero_before)
-        accel_str_add(out, ". Zeros alone make no file smaller and most runtimes no faster:\n"
-                           "0 parameters were removed");
-    accel_str_add(out, ".\n");
+    const char *note = accel_report_note(r);
+    accel_str_addf(out, ".%s%s\n", *note ? " " : "", note);
 }

@@ -41,6 +41,9 @@ void accel_chart_histogram(struct accel_str *out, const struct accel_prune_row *
 /* Part of the HTML report: a bar of two parts, nonzero and zero. */
 void accel_chart_share(struct accel_str *out, double nonzero_share);
 
+/* What zeros mean for the file, in one sentence; "" when nothing became zero. */
+const char *accel_report_note(const struct accel_report *r);
+
 /* "conv1.weight" and "/conv1/Conv" or "-": how a row is named. */
 const char *accel_report_node(const struct accel_prune_row *row);
 
