@@ -63,8 +63,7 @@ bool accel_dim_join(struct accel_dim *out, struct accel_dim a, struct accel_dim 
 enum accel_err accel_axis_of(int *out, int64_t axis, int rank) ACCEL_CHECKED;
 
 /* ESHAPE unless the input is left out, or its rank is unknown or `rank`. */
-enum accel_err accel_operand_check_rank(const struct accel_node *n, int i,
-                                        int rank) ACCEL_CHECKED;
+enum accel_err accel_operand_check_rank(const struct accel_node *n, int i, int rank) ACCEL_CHECKED;
 
 /* ESHAPE when a 1-D parameter of `of` channels has another length; knows nothing, says nothing.
  * `what` names the parameter. */
