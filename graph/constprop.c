@@ -110,6 +110,8 @@ static enum accel_err read_tensor(struct accel_known **out, struct accel_value *
         }
     }
 done:
+    if (err)
+        *out = NULL; /* else its zeros would pass for contents the next time */
     accel_free(stored);
     accel_free(wide);
     return err;
