@@ -53,7 +53,9 @@ static enum accel_err score_sink(void *ctx, uint64_t first, uint64_t count, cons
         uint64_t base, column, n = count - i < ACCEL_KEY_BLOCK ? count - i : ACCEL_KEY_BLOCK;
         n = row_piece(b, first + i, n, &base, &column);
         accel_key_magnitudes(&b->m.key, elem, (size_t)i, first + i, (size_t)n, v);
-        for (uint64_t j = 0; j < n;) {
+        for (uint64_t j = 0; j < n && b->wide == 1; j++)
+            b->score[base + column + j] += v[j];
+        for (uint64_t j = 0; j < n && b->wide > 1;) {
             uint64_t span = b->wide - (column + j) % b->wide, end = j + span < n ? j + span : n;
             double *score = &b->score[base + (column + j) / b->wide];
             for (; j < end; j++)
@@ -139,16 +141,31 @@ static bool is_gone(const struct block *b, uint64_t index)
     return key < b->choice.cut.key || (key == b->choice.cut.key && index < b->choice.cut.tie_end);
 }
 
+/* Columns of one row whose blocks are one column wide: neighbours that stay or go together. */
+static uint64_t span_of(const struct block *b, uint64_t block, uint64_t most, bool gone)
+{
+    uint64_t n = 1;
+    while (n < most && is_gone(b, block + n) == gone)
+        n++;
+    return n;
+}
+
 static enum accel_err block_apply(struct accel_edit *e, uint64_t first, uint64_t count, void *elem)
 {
     struct block *b = (struct block *)e;
     for (uint64_t i = 0; i < count && !b->m.left;) {
         uint64_t base, column, n = row_piece(b, first + i, count - i, &base, &column);
         for (uint64_t j = 0; j < n;) {
+            uint64_t block = base + (column + j) / b->wide;
             uint64_t span = b->wide - (column + j) % b->wide;
+            bool gone = is_gone(b, block);
+            if (b->wide == 1)
+                span = span_of(b, block, n - j, gone);
             if (span > n - j)
                 span = n - j;
-            if (is_gone(b, base + (column + j) / b->wide))
+            if (gone && span == 1)
+                accel_key_clear(&b->m.key, elem, (size_t)(i + j), first + i + j);
+            else if (gone)
                 accel_key_cut(&b->m.key, elem, i + j, first + i + j, span, ACCEL_KEY_ALL);
             j += span;
         }
