@@ -34,8 +34,9 @@ struct accel_onnx_write_options {
     const struct accel_property
         *meta; /* added to metadata_props, or replacing those of the same key */
     size_t n_meta;
-    /* Called after each tensor with its bytes, for progress; may be NULL. */
-    void (*progress)(void *ctx, uint64_t done, uint64_t total);
+    /* Called after each tensor with its bytes, for progress; an error (the user gave up) ends the
+     * writing and leaves the old files. May be NULL. */
+    enum accel_err (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *ctx;
     /* Called when the new files are complete and checked but not yet renamed into place; an error
      * stops there and leaves the old files (so that a report that cannot be written fails the whole

@@ -252,7 +252,7 @@ static enum accel_err stream_tensors(struct accel_write *w, struct stream *s)
             s->at += t->size;
         w->done += t->size;
         if (w->opt->progress)
-            w->opt->progress(w->opt->ctx, w->done, w->total);
+            ACCEL_TRY(w->opt->progress(w->opt->ctx, w->done, w->total));
     }
     return ACCEL_OK;
 }

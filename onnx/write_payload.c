@@ -134,7 +134,5 @@ enum accel_err accel_payload_emit(struct accel_write *w, const struct accel_part
         return accel_fail(ACCEL_EIO, "tensor '%.200s' gave %llu bytes, then %llu", t->name,
                           (unsigned long long)payload->new_size, (unsigned long long)size);
     w->done += t->size;
-    if (w->opt->progress)
-        w->opt->progress(w->opt->ctx, w->done, w->total);
-    return ACCEL_OK;
+    return w->opt->progress ? w->opt->progress(w->opt->ctx, w->done, w->total) : ACCEL_OK;
 }

@@ -112,10 +112,9 @@ enum accel_err accel_operands_broadcast(struct accel_shape *out, const struct ac
         for (int k = 0; k < s->rank; k++) {
             struct accel_dim *y = &out->dim[rank - s->rank + k];
             if (!accel_dim_stretch(y, *y, s->dim[k]))
-                return accel_fail(ACCEL_ESHAPE,
-                                  "axis %d is %lld in input '%.200s' and %lld in those before it",
-                                  rank - s->rank + k, (long long)s->dim[k].n, n->in[i]->name,
-                                  (long long)y->n);
+                return accel_fail(
+                    ACCEL_ESHAPE, "axis %d is %lld in input '%.200s' and %lld in those before it",
+                    rank - s->rank + k, (long long)s->dim[k].n, n->in[i]->name, (long long)y->n);
         }
     }
     return ACCEL_OK;

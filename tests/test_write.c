@@ -193,13 +193,39 @@ START_TEST(missing_folder_is_named)
 }
 END_TEST
 
-static void count_progress(void *ctx, uint64_t done, uint64_t total)
+static enum accel_err count_progress(void *ctx, uint64_t done, uint64_t total)
 {
     uint64_t *last = ctx;
     ck_assert_uint_eq(total, 2 * sizeof weights);
     ck_assert_uint_gt(done, *last);
     *last = done;
+    return ACCEL_OK;
 }
+
+static enum accel_err give_up(void *ctx, uint64_t done, uint64_t total)
+{
+    (void)ctx;
+    (void)done;
+    (void)total;
+    return accel_fail(ACCEL_EIO, "given up");
+}
+
+START_TEST(progress_can_stop_the_writing)
+{
+    struct accel_onnx_write_options opt = {.progress = give_up};
+    struct accel_model *m = open_model(
+        save_model("m", one_tensor(ACCEL_F32, TENSOR_RAW_DATA, weights, sizeof weights)));
+    struct accel_onnx_written w;
+    unlink(in_folder("o"));
+    make_edits(m);
+    ck_fails(accel_onnx_write(&w, m, in_folder("o"), &opt), ACCEL_EIO, "given up");
+    ck_assert_int_ne(access(in_folder("o"), F_OK), 0);
+    opt.external = ACCEL_EXTERNAL_YES;
+    ck_fails(accel_onnx_write(&w, m, in_folder("o"), &opt), ACCEL_EIO, "given up");
+    ck_assert_int_ne(access(in_folder("o"), F_OK), 0);
+    accel_model_free(m);
+}
+END_TEST
 
 START_TEST(progress_ends_at_the_total)
 {
@@ -265,6 +291,7 @@ static Suite *suite(void)
     tcase_add_test(c, mostly_zero_weights_become_sparse);
     tcase_add_test(c, missing_folder_is_named);
     tcase_add_test(c, progress_ends_at_the_total);
+    tcase_add_test(c, progress_can_stop_the_writing);
     tcase_add_test(c, every_failed_allocation_on_the_other_ways_is_an_error);
     suite_add_tcase(s, c);
     return s;

@@ -4,9 +4,12 @@
  * nothing on standard output before success, the status from the code. */
 #include "base/json.h"
 #include "tools/escape.h"
+#include "tools/progress.h"
 #include "tools/tools.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,8 +136,19 @@ static enum accel_err run_bare(struct accel_job *job, const char *word)
     return print(&job->out);
 }
 
+/* Nothing that is opened later may become standard output or error by chance, and a file size limit
+ * is an error of the write, not a death. */
+static void prepare_process(void)
+{
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) != fd)
+            exit(5);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
 int main(int argc, char **argv)
 {
+    prepare_process();
     const char *slash = argc ? strrchr(argv[0], '/') : NULL;
     const char *program = slash ? slash + 1 : argc ? argv[0] : "accel";
     bool linked = !strncmp(program, "accel-", 6);
@@ -153,5 +167,7 @@ int main(int argc, char **argv)
     accel_log_clear(&job.notes);
     accel_config_free(job.config);
     accel_options_clear(&job.opt);
+    if (err && accel_progress_signal())
+        raise(accel_progress_signal());
     return status;
 }
