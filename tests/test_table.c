@@ -51,6 +51,19 @@ START_TEST(a_narrow_terminal_shortens_the_elastic_column)
 }
 END_TEST
 
+START_TEST(a_name_of_a_million_characters_stays_one_short_line)
+{
+    char *name = calloc(1000001, 1);
+    ck_assert_ptr_nonnull(name);
+    memset(name, 'n', 1000000);
+    for (int i = 0; i < 100; i++)
+        row(i ? "fc" : name, "1", "MatMul");
+    accel_table_text(&out, &t, 0, false);
+    ck_assert_uint_lt(out.len, 102 * 130);
+    free(name);
+}
+END_TEST
+
 START_TEST(names_cannot_move_the_cursor_or_turn_the_text_round)
 {
     accel_escape_terminal(&out, "a\x1b[2Jb\n\x7f\xc2\x9b\xe2\x80\xae"
@@ -114,6 +127,7 @@ static Suite *suite(void)
     tcase_add_checked_fixture(c, begin, tidy);
     tcase_add_test(c, text_is_aligned_by_columns_not_bytes);
     tcase_add_test(c, a_narrow_terminal_shortens_the_elastic_column);
+    tcase_add_test(c, a_name_of_a_million_characters_stays_one_short_line);
     tcase_add_test(c, names_cannot_move_the_cursor_or_turn_the_text_round);
     tcase_add_test(c, names_cannot_become_markup);
     tcase_add_test(c, csv_quotes_what_needs_it);

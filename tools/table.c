@@ -13,7 +13,8 @@
 #include <string.h>
 
 #define GAP   2
-#define LEAST 14 /* columns that an elastic column keeps */
+#define MOST  100 /* … and never exceeds: a file may hold names of a million characters */
+#define LEAST 14  /* columns that an elastic column keeps */
 
 void accel_table_init(struct accel_table *t, const struct accel_column *columns)
 {
@@ -138,6 +139,8 @@ void accel_table_text(struct accel_str *out, const struct accel_table *t, int wi
         cell[i] = accel_arena_strndup(&arena, accel_str_get(&s), s.len);
         ok = cell[i] && !s.failed;
         size_t w = ok ? accel_text_columns(cell[i], s.len) : 0;
+        if (w > MOST && t->column[i % t->n_column].elastic)
+            w = MOST;
         if (ok && w > columns[i % t->n_column])
             columns[i % t->n_column] = w;
     }
