@@ -274,6 +274,7 @@ static const struct accel_attr_rule constant_attrs[] = {
     {"sparse_value", ACCEL_ATTR_SPARSE_TENSOR, 0},
     {0}};
 static const struct accel_attr_rule fill_attrs[] = {{"value", ACCEL_ATTR_TENSOR, 0}, {0}};
+static const struct accel_attr_rule range_attrs[] = {{"stash_type", ACCEL_ATTR_INT, 0}, {0}};
 static const struct accel_attr_rule eye_attrs[] = {
     {"dtype", ACCEL_ATTR_INT, 0}, {"k", ACCEL_ATTR_INT, 0}, {0}};
 
@@ -291,7 +292,7 @@ const struct accel_op accel_op_constant = ROW("Constant", 1, 0, constant_attrs, 
                                               constant_infer, constant_forward, "| value_ints=1,2");
 const struct accel_op accel_op_constant_of_shape =
     ROW("ConstantOfShape", 9, 1, fill_attrs, fill_parse, fill_infer, fill_forward, "[3,4]");
-const struct accel_op accel_op_range =
-    ROW("Range", 11, 3, NULL, NULL, range_infer, range_forward, "scalar[2] scalar[9] scalar[3]");
+const struct accel_op accel_op_range = ROW("Range", 11, 3, range_attrs, NULL, range_infer,
+                                           range_forward, "scalar[2] scalar[9] scalar[3]");
 const struct accel_op accel_op_eye_like =
     ROW("EyeLike", 9, 1, eye_attrs, eye_parse, eye_infer, eye_forward, "3x4 | k=1");

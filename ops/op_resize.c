@@ -227,8 +227,8 @@ static const struct accel_attr_rule grid_attrs[] = {{"align_corners", ACCEL_ATTR
                                                     {0}};
 static const struct accel_attr_rule depth_attrs[] = {
     {"blocksize", ACCEL_ATTR_INT, ACCEL_REQUIRED}, {"mode", ACCEL_ATTR_STRING, 0}, {0}};
-static const struct accel_attr_rule space_attrs[] = {{"blocksize", ACCEL_ATTR_INT, ACCEL_REQUIRED},
-                                                     {0}};
+static const struct accel_attr_rule space_attrs[] = {
+    {"blocksize", ACCEL_ATTR_INT, ACCEL_REQUIRED}, {"mode", ACCEL_ATTR_STRING, 0}, {0}};
 static const struct accel_attr_rule col2im_attrs[] = {{"dilations", ACCEL_ATTR_INTS, 0},
                                                       {"pads", ACCEL_ATTR_INTS, 0},
                                                       {"strides", ACCEL_ATTR_INTS, 0},
