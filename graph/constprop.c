@@ -136,7 +136,10 @@ static enum accel_err get(const struct accel_known **out, struct accel_value *v)
 const struct accel_known *accel_known_get(struct accel_value *v)
 {
     const struct accel_known *k;
-    return get(&k, v) ? NULL : k;
+    enum accel_err err = get(&k, v);
+    if (err)
+        symbols_of(v)->failed = err;
+    return err ? NULL : k;
 }
 
 bool accel_known_constant(int64_t *out, const struct accel_known *k, int64_t i)

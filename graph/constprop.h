@@ -20,7 +20,7 @@ struct accel_known {
 };
 
 /* The value's contents, read from its constant when small; NULL when not known, and when reading
- * fails. Cheap when asked again. */
+ * fails, which ends the inference with that error. Cheap when asked again. */
 const struct accel_known *accel_known_get(struct accel_value *v);
 
 /* Element i as a plain integer; false when it is no integer or depends on a symbol. */

@@ -228,6 +228,8 @@ static enum accel_err infer_node(struct accel_node *n, const struct accel_node *
         if (n->out[i] && !n->out[i]->tensor)
             forget(n->out[i]);
     enum accel_err err = infer_kind(n, call, &known);
+    if (symbols_of(n->graph)->failed)
+        return symbols_of(n->graph)->failed;
     if (err)
         return accel_fail_in(err, "node '%.200s' (%.100s)", n->label ? n->label : n->name,
                              n->op_type);
@@ -272,6 +274,7 @@ enum accel_err accel_model_infer(struct accel_model *m)
         ACCEL_TRY(reset_graph(m->function[i]->body, &n_nodes));
     m->symbols.budget = 4 * n_nodes + 100000;
     m->symbols.depth = 0;
+    m->symbols.failed = ACCEL_OK;
     return infer_graph(m->graph, NULL);
 }
 

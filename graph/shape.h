@@ -48,6 +48,7 @@ struct accel_symbols {
     uint64_t known_size;         /* bytes of known contents in it */
     int64_t budget;              /* node visits left to this inference */
     int depth;                   /* bodies and calls it is inside of */
+    enum accel_err failed;       /* a constant could not be read; ends this inference */
 };
 
 static inline struct accel_dim accel_dim_of(int64_t n)
