@@ -5,6 +5,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#define HUGE_PAGE ((size_t)1 << 21)
 
 static atomic_long countdown; /* 0: off; 1: the next one fails */
 static atomic_long count;
@@ -54,9 +57,14 @@ void *accel_realloc(void *old, size_t n, size_t size)
 
 void *accel_alloc_pages(size_t size)
 {
-    if (must_fail() || size > (size_t)-1 - 4096)
+    size_t align = size >= HUGE_PAGE ? HUGE_PAGE : 4096;
+    if (must_fail() || size > (size_t)-1 - align)
         return NULL;
-    return aligned_alloc(4096, (size + 4095) / 4096 * 4096 + (size ? 0 : 4096));
+    size_t whole = (size + align - 1) / align * align;
+    void *p = aligned_alloc(align, whole ? whole : align);
+    if (p && align == HUGE_PAGE)
+        madvise(p, whole, MADV_HUGEPAGE); /* a wish: small pages do as well, slower */
+    return p;
 }
 
 void accel_free(void *p)
