@@ -157,6 +157,8 @@ if ! "$python" -c 'import onnx, onnxruntime, numpy' 2>/dev/null; then
 fi
 if "$python" -c 'import onnx, onnxruntime, numpy' 2>/dev/null; then
     step check_ops "$python" tests/check_ops.py "$build/release"
+    corpus=/usr/share/libonnx-testdata
+    [ -d "$corpus" ] && step check_corpus "$python" tests/check_corpus.py --bin-dir "$build/release/bin" "$corpus"
     cases=$top/../shared/cases
     if [ -d "$cases" ]; then
         log=$build/log/cases
@@ -167,8 +169,7 @@ if "$python" -c 'import onnx, onnxruntime, numpy' 2>/dev/null; then
         [ $status = 0 ] || [ "$wrong" != 0 ] || wrong=1
         passed=$((passed + good)) failed=$((failed + wrong))
     else
-        skipped=$((skipped + 1))
-        echo "SKIP: no folder ../shared/cases: no black-box cases"
+        skip "no folder ../shared/cases: no black-box cases"
     fi
 else
     tail -n 5 "$build/log/venv"
