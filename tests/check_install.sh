@@ -55,7 +55,7 @@ find_package(accel 0.1 REQUIRED)
 add_executable(by-cmake $top/examples/prune.c)
 target_link_libraries(by-cmake accel::accel)
 END
-cmake -S "$work/project" -B "$work/project/build" -DCMAKE_PREFIX_PATH="$at" >"$work/log" 2>&1 &&
+cmake -G Ninja -S "$work/project" -B "$work/project/build" -DCMAKE_PREFIX_PATH="$at" >"$work/log" 2>&1 &&
     cmake --build "$work/project/build" >>"$work/log" 2>&1 || { cat "$work/log"; die "find_package(accel)"; }
 check_example "$work/project/build/by-cmake"
 echo "install: $(find "$at" -type f | wc -l) files, $(wc -l <"$work/shown") public functions"
