@@ -87,8 +87,10 @@ struct accel_attr {
 };
 
 struct accel_node {
-    const struct accel_op *op; /* NULL: unknown to us, a wall */
-    const char *name;          /* as in the file, may be "" */
+    const struct accel_op *op;       /* NULL: unknown to us, a wall */
+    const struct accel_op *deferred; /* in a function: the operator whose attributes refer to the
+                                        call's; op is set while inference knows them */
+    const char *name;                /* as in the file, may be "" */
     const char *label; /* what people call it: the name, or OP_INDEX ("MatMul_1") when it has none;
                           in subgraphs OUTERLABEL/BODY/NAME */
     const char *op_type, *domain; /* domain "" for ai.onnx, as in the file otherwise */

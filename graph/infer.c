@@ -150,14 +150,6 @@ static const struct accel_attr *attr_of_call(const struct accel_node *call, cons
     return a && !a->ref ? a : NULL;
 }
 
-static bool has_refs(const struct accel_node *n)
-{
-    for (size_t i = 0; i < n->n_attr; i++)
-        if (n->attr[i].ref)
-            return true;
-    return false;
-}
-
 static enum accel_err infer_graph(struct accel_graph *g, const struct accel_node *call);
 
 /* A node whose attributes refer to the call's: parses it with these put in. *known false when the
@@ -167,6 +159,7 @@ static enum accel_err parse_with_refs(struct accel_node *n, const struct accel_n
 {
     struct accel_attr *own = n->attr;
     *known = false;
+    n->op = NULL;
     struct accel_attr *full =
         ACCEL_NEW(&symbols_of(n->graph)->inferred, struct accel_attr, n->n_attr);
     if (!full)
@@ -179,6 +172,7 @@ static enum accel_err parse_with_refs(struct accel_node *n, const struct accel_n
         full[i].name = own[i].name;
     }
     *known = true;
+    n->op = n->deferred;
     n->attr = full;
     enum accel_err err = n->op->parse ? n->op->parse(n, n->graph->opset) : ACCEL_OK;
     n->attr = own;
@@ -213,12 +207,13 @@ static enum accel_err infer_kind(struct accel_node *n, const struct accel_node *
     *known = false;
     if (n->function)
         return infer_call(n);
-    if (accel_op_is_wall(n->op))
-        return infer_wall(n);
     *known = true;
-    if (has_refs(n))
+    if (n->deferred)
         ACCEL_TRY(parse_with_refs(n, call, known));
-    return *known ? n->op->infer(n) : ACCEL_OK;
+    if (!*known)
+        return ACCEL_OK;
+    *known = !accel_op_is_wall(n->op);
+    return *known ? n->op->infer(n) : infer_wall(n);
 }
 
 static enum accel_err infer_node(struct accel_node *n, const struct accel_node *call)

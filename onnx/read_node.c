@@ -94,6 +94,14 @@ static bool has_body(const struct accel_op *op)
     return false;
 }
 
+static bool has_reference(const struct accel_node *n)
+{
+    for (size_t i = 0; i < n->n_attr; i++)
+        if (n->attr[i].ref)
+            return true;
+    return false;
+}
+
 /* Against what the operator table knows, and parses. Inputs below min_in are there: no infer and no
  * kernel asks for them again. */
 static enum accel_err check_known(struct accel_node *n)
@@ -105,16 +113,13 @@ static enum accel_err check_known(struct accel_node *n)
             return accel_fail(ACCEL_EMODEL, "input %d is left out, it is required", i);
     ACCEL_TRY(check_count("output", n->out, n->n_out, op->min_out, op->max_out));
     ACCEL_TRY(accel_read_check_attrs(n));
+    if (has_reference(n)) { /* what it does is known only where the function is called */
+        n->deferred = op;
+        n->op = NULL;
+        return ACCEL_OK;
+    }
     int opset = accel_graph_opset(n->graph, n->domain);
     return op->parse ? op->parse(n, opset ? opset : 1) : ACCEL_OK;
-}
-
-static bool has_reference(const struct accel_node *n)
-{
-    for (size_t i = 0; i < n->n_attr; i++)
-        if (n->attr[i].ref)
-            return true;
-    return false;
 }
 
 static bool is_default(const char *domain)
@@ -169,8 +174,6 @@ static enum accel_err fill_node(struct accel_node *n, struct accel_read *r, cons
     for (int i = 0; i < n_out; i++)
         if (*name[i])
             ACCEL_TRY(add_output(n, name[i], i));
-    if (has_reference(n))
-        n->op = NULL; /* what it does is known only where the function is called */
     ACCEL_TRY(add_constant(n, r, p));
     return n->op ? check_known(n) : ACCEL_OK;
 }
