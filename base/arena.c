@@ -58,6 +58,24 @@ char *accel_arena_strndup(struct accel_arena *a, const char *s, size_t len)
     return p;
 }
 
+struct accel_arena_mark accel_arena_mark(const struct accel_arena *a)
+{
+    return (struct accel_arena_mark){a->head, a->head ? a->head->used : 0};
+}
+
+void accel_arena_rewind(struct accel_arena *a, struct accel_arena_mark mark)
+{
+    while (a->head && a->head != mark.head) {
+        struct accel_chunk *next = a->head->next;
+        accel_free(a->head);
+        a->head = next;
+    }
+    if (!a->head)
+        return;
+    memset(a->head->data + mark.used, 0, a->head->used - mark.used);
+    a->head->used = mark.used;
+}
+
 void accel_arena_clear(struct accel_arena *a)
 {
     for (struct accel_chunk *c = a->head, *next; c; c = next) {

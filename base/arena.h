@@ -15,6 +15,15 @@ void *accel_arena_new(struct accel_arena *a, size_t n, size_t size);
 /* A copy of `len` bytes with a NUL behind it; NULL when it cannot be had. */
 char *accel_arena_strndup(struct accel_arena *a, const char *s, size_t len);
 
+/* Where the arena stands; accel_arena_rewind() gives back what was taken since, but for requests of
+ * more than 64 KiB, which stay until the end. */
+struct accel_arena_mark {
+    struct accel_chunk *head;
+    size_t used;
+};
+struct accel_arena_mark accel_arena_mark(const struct accel_arena *a);
+void accel_arena_rewind(struct accel_arena *a, struct accel_arena_mark mark);
+
 /* Gives everything back. Safe on a zeroed arena. */
 void accel_arena_clear(struct accel_arena *a);
 

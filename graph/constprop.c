@@ -270,7 +270,8 @@ static bool is_complete(const struct accel_node *n)
 
 static bool is_candidate(const struct accel_node *n)
 {
-    if (!n->op || !n->op->forward || (n->op->flags & ACCEL_OP_RANDOM) || !is_complete(n))
+    if (!n->op || !n->op->forward || n->op->scratch ||
+        (n->op->flags & (ACCEL_OP_RANDOM | ACCEL_OP_BODIES)) || !is_complete(n))
         return false;
     for (int i = 0; i < n->n_in; i++)
         if (n->in[i] && !is_readable(n->in[i]))

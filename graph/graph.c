@@ -81,6 +81,7 @@ enum accel_err accel_value_new(struct accel_value **out, struct accel_graph *g, 
         return accel_fail_nomem();
     v->name = copy;
     v->graph = g;
+    v->index = g->n_value;
     v->is_tensor = true;
     v->shape.rank = v->declared.rank = -1;
     g->value[g->n_value++] = v;

@@ -31,6 +31,7 @@ struct accel_use {
 struct accel_value {
     const char *name;
     struct accel_graph *graph;   /* the graph that defines it */
+    size_t index;                /* in graph->value */
     enum accel_dtype dtype;      /* UNDEFINED when unknown; inference fills it in */
     struct accel_shape shape;    /* what inference found; declared shape before inference */
     bool is_tensor;              /* false: sequence, map, optional, sparse tensor */

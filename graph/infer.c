@@ -179,6 +179,17 @@ static enum accel_err parse_with_refs(struct accel_node *n, const struct accel_n
     return err;
 }
 
+enum accel_err accel_infer_enter(const struct accel_node *call)
+{
+    const struct accel_graph *body = call->function->body;
+    for (size_t i = 0; i < body->n_node; i++) {
+        bool known;
+        if (body->node[i]->deferred)
+            ACCEL_TRY(parse_with_refs(body->node[i], call, &known));
+    }
+    return ACCEL_OK;
+}
+
 /* A call: the body with the call's operands, and the results back. */
 static enum accel_err infer_call(struct accel_node *n)
 {

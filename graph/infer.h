@@ -19,6 +19,9 @@ enum accel_err accel_graph_infer(struct accel_graph *g) ACCEL_CHECKED;
 /* Gives a body's input the type, shape and contents of a value from outside; NULL: unknown. */
 enum accel_err accel_infer_bind(struct accel_value *inner, struct accel_value *outer) ACCEL_CHECKED;
 
+/* Before a function's body is run for a call: its nodes get the attributes of this call. */
+enum accel_err accel_infer_enter(const struct accel_node *call) ACCEL_CHECKED;
+
 /* Multiply-adds of the nodes of a graph as it was inferred last; -1 when a shape is unknown. */
 int64_t accel_graph_macs(const struct accel_graph *g);
 

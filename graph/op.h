@@ -36,6 +36,27 @@ struct accel_call {
     struct accel_array *y;       /* [node->n_out] data NULL when not wanted */
     struct accel_array *gx;      /* backward adds to these; data NULL when not wanted */
     const struct accel_array *gy;
+    void *scratch;               /* op->scratch() bytes, garbage */
+    struct accel_bodies *bodies; /* for operators with graphs in their attributes, else NULL */
+};
+
+/* What an operator with bodies may ask of the runner. Arrays that come back are borrowed until the
+ * same body runs again. */
+struct accel_bodies {
+    /* Runs a body with its inputs; *out gets one array per output of the body. */
+    enum accel_err (*run)(struct accel_bodies *, struct accel_graph *body,
+                          const struct accel_array *const *in, size_t n_in,
+                          const struct accel_array **out);
+    /* Output `slot` of the node becomes a copy of `from`. */
+    enum accel_err (*set)(struct accel_bodies *, int slot, const struct accel_array *from);
+    /* Output `slot` grows by one entry of a new first axis. */
+    enum accel_err (*append)(struct accel_bodies *, int slot, const struct accel_array *from);
+    /* A copy that lives until the node ends, one per `key`; a second one of the same key replaces
+     * it. */
+    enum accel_err (*keep)(struct accel_bodies *, size_t key, const struct accel_array *from,
+                           const struct accel_array **kept);
+    /* Counts a turn; EMODEL when the run has taken more than it may. */
+    enum accel_err (*turn)(struct accel_bodies *);
 };
 
 /* Shapes were checked by infer; no allocation, no change to inputs. */
@@ -89,6 +110,8 @@ enum {
     ACCEL_OP_RANDOM = 4,
     /* Inputs are one list, min_in to max_in of the same kind (Concat, Sum, Max). */
     ACCEL_OP_VARIADIC = 8,
+    /* Runs graphs of its attributes through call->bodies; gets and sets stored elements. */
+    ACCEL_OP_BODIES = 16,
 };
 
 struct accel_op {
@@ -122,9 +145,15 @@ struct accel_op {
      * is, or -1. NULL: not such an operator. */
     int (*carry)(const struct accel_node *, int axis);
 
-    accel_kernel forward, backward; /* plain C: the definition */
-    unsigned keep;                  /* input slots the masker must never zero */
-    unsigned saves;              /* what backward reads: inputs from bit 0, outputs from bit 16 */
+    accel_kernel forward, backward;               /* plain C: the definition */
+    size_t (*scratch)(const struct accel_call *); /* bytes that forward needs; NULL: none */
+    /* Dims of an output whose size only the contents tell (NonZero): writes dim[rank of the
+     * output]. NULL: infer knows all sizes once the inputs are known. */
+    enum accel_err (*size)(const struct accel_call *, int slot, int64_t *dim);
+    unsigned keep;  /* input slots the masker must never zero */
+    unsigned saves; /* what backward reads: inputs from bit 0, outputs from bit 16 */
+    unsigned
+        data_slots; /* MOVES: inputs that hold data, the others hold indices or sizes; 0: input 0 */
     const void *family;          /* what tells members of one file apart */
     const char *const *examples; /* "2x3x8x8 4x3x3x3 4 | pads=1,1,1,1": inputs | attributes;
                                     NULL-terminated: tests, bench */

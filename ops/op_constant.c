@@ -259,6 +259,25 @@ static enum accel_err eye_forward(const struct accel_call *c)
     return ACCEL_OK;
 }
 
+/* The output's length is known from infer; where it begins, from its params or the rank. */
+static enum accel_err shape_forward(const struct accel_call *c)
+{
+    const struct accel_array *x = &c->x[0];
+    int64_t start, *out = c->y[0].data;
+    ACCEL_TRY(accel_attr_int(&start, c->node, "start", 0));
+    start = start < 0 ? start + x->rank : start;
+    start = start < 0 ? 0 : start > x->rank ? x->rank : start;
+    for (int64_t i = 0; i < c->y[0].n && start + i < x->rank; i++)
+        out[i] = x->dim[start + i];
+    return ACCEL_OK;
+}
+
+static enum accel_err size_forward(const struct accel_call *c)
+{
+    *(int64_t *)c->y[0].data = c->x[0].n;
+    return ACCEL_OK;
+}
+
 /* ------------------------------------------------------------------------------ rows */
 
 static const struct accel_attr_rule shape_attrs[] = {
@@ -278,21 +297,22 @@ static const struct accel_attr_rule range_attrs[] = {{"stash_type", ACCEL_ATTR_I
 static const struct accel_attr_rule eye_attrs[] = {
     {"dtype", ACCEL_ATTR_INT, 0}, {"k", ACCEL_ATTR_INT, 0}, {0}};
 
-#define ROW(op_name, first, n_in, rules, prs, inf, fwd, eg)                                        \
+#define ROW(op_name, first, n_in, flag, rules, prs, inf, fwd, eg)                                  \
     {                                                                                              \
         .name = (op_name), .domain = "", .since = (first), .min_in = (n_in), .max_in = (n_in),     \
-        .min_out = 1, .max_out = 1, .attrs = (rules), .parse = (prs), .infer = (inf),              \
-        .forward = (fwd), .examples = (const char *const[]){(eg), NULL},                           \
+        .min_out = 1, .max_out = 1, .flags = (flag), .attrs = (rules), .parse = (prs),             \
+        .infer = (inf), .forward = (fwd), .examples = (const char *const[]){(eg), NULL},           \
     }
 
-const struct accel_op accel_op_shape =
-    ROW("Shape", 1, 1, shape_attrs, shape_parse, shape_infer, NULL, "2x3x4 | start=1");
-const struct accel_op accel_op_size = ROW("Size", 1, 1, NULL, NULL, size_infer, NULL, "2x3");
-const struct accel_op accel_op_constant = ROW("Constant", 1, 0, constant_attrs, NULL,
+const struct accel_op accel_op_shape = ROW("Shape", 1, 1, ACCEL_OP_MOVES, shape_attrs, shape_parse,
+                                           shape_infer, shape_forward, "2x3x4 | start=1");
+const struct accel_op accel_op_size =
+    ROW("Size", 1, 1, ACCEL_OP_MOVES, NULL, NULL, size_infer, size_forward, "2x3");
+const struct accel_op accel_op_constant = ROW("Constant", 1, 0, 0, constant_attrs, NULL,
                                               constant_infer, constant_forward, "| value_ints=1,2");
 const struct accel_op accel_op_constant_of_shape =
-    ROW("ConstantOfShape", 9, 1, fill_attrs, fill_parse, fill_infer, fill_forward, "[3,4]");
-const struct accel_op accel_op_range = ROW("Range", 11, 3, range_attrs, NULL, range_infer,
+    ROW("ConstantOfShape", 9, 1, 0, fill_attrs, fill_parse, fill_infer, fill_forward, "[3,4]");
+const struct accel_op accel_op_range = ROW("Range", 11, 3, 0, range_attrs, NULL, range_infer,
                                            range_forward, "scalar[2] scalar[9] scalar[3]");
 const struct accel_op accel_op_eye_like =
-    ROW("EyeLike", 9, 1, eye_attrs, eye_parse, eye_infer, eye_forward, "3x4 | k=1");
+    ROW("EyeLike", 9, 1, 0, eye_attrs, eye_parse, eye_infer, eye_forward, "3x4 | k=1");

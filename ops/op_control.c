@@ -9,6 +9,8 @@
 #include "graph/infer.h"
 #include "ops/op_util.h"
 
+#define ACCEL_MAX_EMPTY_RANK 16
+
 static struct accel_graph *body_of(const struct accel_node *n, const char *name)
 {
     const struct accel_attr *a = accel_attr_find(n, name);
@@ -280,6 +282,91 @@ static void scan_cost(const struct accel_node *n, struct accel_cost *cost)
     times(cost, body_of(n, "body"), turns.n);
 }
 
+/* ------------------------------------------------------------------------------ kernels */
+
+static bool truth(const struct accel_array *a)
+{
+    return a->data && a->n > 0 && *(const unsigned char *)a->data != 0;
+}
+
+static enum accel_err if_forward(const struct accel_call *c)
+{
+    const struct accel_array *out;
+    struct accel_graph *g = body_of(c->node, truth(&c->x[0]) ? "then_branch" : "else_branch");
+    ACCEL_TRY(c->bodies->run(c->bodies, g, NULL, 0, &out));
+    for (int i = 0; i < c->node->n_out && (size_t)i < g->n_output; i++)
+        ACCEL_TRY(c->bodies->set(c->bodies, i, &out[i]));
+    return ACCEL_OK;
+}
+
+/* State of a loop: what the next turn gets. */
+struct turns {
+    const struct accel_array **in; /* [n_in] of the body */
+    size_t n_in, first, n_state;   /* carried ones begin at `first` */
+};
+
+/* After a turn: carried values are kept for the next one, the rest is collected. */
+static enum accel_err take(const struct accel_call *c, struct turns *t,
+                           const struct accel_array *out, size_t n_out)
+{
+    for (size_t i = 0; i < n_out; i++)
+        if (i < t->n_state)
+            ACCEL_TRY(c->bodies->keep(c->bodies, i, &out[i], &t->in[t->first + i]));
+        else
+            ACCEL_TRY(c->bodies->append(c->bodies, (int)i, &out[i]));
+    return ACCEL_OK;
+}
+
+/* Collected outputs of no turns are empty. */
+static enum accel_err finish(const struct accel_call *c, const struct turns *t,
+                             const struct accel_graph *body, size_t first_out, int64_t n_turns)
+{
+    for (size_t i = 0; i < t->n_state; i++)
+        ACCEL_TRY(c->bodies->set(c->bodies, (int)i, t->in[t->first + i]));
+    for (int i = (int)t->n_state; n_turns == 0 && i < c->node->n_out; i++) {
+        const struct accel_value *v = body->output[first_out + (size_t)i];
+        int64_t dim[ACCEL_MAX_EMPTY_RANK] = {0};
+        int rank = v->shape.rank >= 0 ? v->shape.rank + 1 : 1;
+        if (rank > ACCEL_MAX_EMPTY_RANK || v->dtype == ACCEL_UNDEFINED)
+            return accel_fail(ACCEL_ENOSUP, "no turn was taken and output %d has no type", i);
+        for (int d = 1; d < rank; d++)
+            dim[d] = v->shape.dim[d - 1].n >= 0 ? v->shape.dim[d - 1].n : 0;
+        ACCEL_TRY(c->bodies->set(c->bodies, i, &(struct accel_array){v->dtype, rank, dim, 0, ""}));
+    }
+    return ACCEL_OK;
+}
+
+static enum accel_err loop_turns(const struct accel_call *c, struct turns *t,
+                                 struct accel_graph *body)
+{
+    const struct accel_array *limit = &c->x[0], *cond = &c->x[1], *out;
+    int64_t most = limit->data && limit->n ? *(const int64_t *)limit->data : INT64_MAX, i = 0;
+    unsigned char go = !cond->data || truth(cond);
+    for (; go && i < most; i++) {
+        t->in[0] = &(struct accel_array){ACCEL_I64, 0, NULL, 1, &i};
+        t->in[1] = &(struct accel_array){ACCEL_BOOL, 0, NULL, 1, &go};
+        ACCEL_TRY(c->bodies->turn(c->bodies));
+        ACCEL_TRY(c->bodies->run(c->bodies, body, t->in, t->n_in, &out));
+        go = truth(&out[0]);
+        ACCEL_TRY(take(c, t, out + 1, body->n_output - 1));
+    }
+    return finish(c, t, body, 1, i);
+}
+
+static size_t turns_scratch(const struct accel_call *c)
+{
+    return ((size_t)c->node->n_in + 2) * sizeof(struct accel_array *);
+}
+
+static enum accel_err loop_forward(const struct accel_call *c)
+{
+    size_t n_state = c->node->n_in > 2 ? (size_t)c->node->n_in - 2 : 0;
+    struct turns t = {c->scratch, n_state + 2, 2, n_state};
+    for (size_t i = 0; i < n_state; i++)
+        t.in[i + 2] = &c->x[i + 2];
+    return loop_turns(c, &t, body_of(c->node, "body"));
+}
+
 /* ------------------------------------------------------------------------------ rows */
 
 static const struct accel_attr_rule if_attrs[] = {{"then_branch", ACCEL_ATTR_GRAPH, ACCEL_REQUIRED},
@@ -297,15 +384,16 @@ static const struct accel_attr_rule scan_attrs[] = {
     {"scan_output_directions", ACCEL_ATTR_INTS, 0},
     {0}};
 
-#define ROW(op_name, first, n_min, n_max, o_min, rules, prs, inf, cst)                             \
+#define ROW(op_name, first, n_min, n_max, o_min, rules, prs, inf, cst, fwd)                        \
     {                                                                                              \
         .name = (op_name), .domain = "", .since = (first), .min_in = (n_min), .max_in = (n_max),   \
         .min_out = (o_min), .max_out = INT_MAX, .attrs = (rules), .parse = (prs), .infer = (inf),  \
-        .cost = (cst),                                                                             \
+        .flags = ACCEL_OP_BODIES, .scratch = turns_scratch, .cost = (cst), .forward = (fwd),       \
     }
 
-const struct accel_op accel_op_if = ROW("If", 1, 1, 1, 1, if_attrs, NULL, if_infer, if_cost);
+const struct accel_op accel_op_if =
+    ROW("If", 1, 1, 1, 1, if_attrs, NULL, if_infer, if_cost, if_forward);
 const struct accel_op accel_op_loop =
-    ROW("Loop", 1, 2, INT_MAX, 1, loop_attrs, NULL, loop_infer, loop_cost);
+    ROW("Loop", 1, 2, INT_MAX, 1, loop_attrs, NULL, loop_infer, loop_cost, loop_forward);
 const struct accel_op accel_op_scan =
-    ROW("Scan", 8, 1, INT_MAX, 1, scan_attrs, scan_parse, scan_infer, scan_cost);
+    ROW("Scan", 8, 1, INT_MAX, 1, scan_attrs, scan_parse, scan_infer, scan_cost, NULL);

@@ -8,6 +8,7 @@
 #include "graph/attr.h"
 #include "ops/conv.h"
 #include "ops/operand.h"
+#include "ops/real.h"
 #include "ops/window.h"
 
 struct conv_params {
@@ -158,6 +159,62 @@ static int weights(const struct accel_node *n, struct accel_weight w[4])
     return 1;
 }
 
+/* ------------------------------------------------------------------ kernel */
+
+/* y += w * x over one plane for one tap: rows of y meet rows of x a stride apart. */
+static void add_tap(real *y, const real *x, real w, const struct accel_window_axis a[3],
+                    const int64_t t[3])
+{
+    int64_t lo[3], hi[3];
+    for (int i = 0; i < 3; i++)
+        accel_window_range(&lo[i], &hi[i], &a[i], t[i]);
+    int64_t step = a[2].stride, off = t[2] * a[2].dilation - a[2].begin;
+    for (int64_t d = lo[0]; d < hi[0]; d++)
+        for (int64_t h = lo[1]; h < hi[1]; h++) {
+            int64_t in_d = d * a[0].stride + t[0] * a[0].dilation - a[0].begin;
+            int64_t in_h = h * a[1].stride + t[1] * a[1].dilation - a[1].begin;
+            real *to = y + (d * a[1].out + h) * a[2].out;
+            const real *from = x + (in_d * a[1].in + in_h) * a[2].in + off;
+            for (int64_t i = lo[2]; i < hi[2]; i++)
+                to[i] += w * from[i * step];
+        }
+}
+
+/* One output channel: bias, then every tap of every input channel of its group. */
+static void add_channel(real *y, const real *x, const real *w, int64_t channels,
+                        const struct accel_window_axis a[3])
+{
+    int64_t in_size = a[0].in * a[1].in * a[2].in, t[3];
+    for (int64_t c = 0; c < channels; c++, x += in_size)
+        for (t[0] = 0; t[0] < a[0].k; t[0]++)
+            for (t[1] = 0; t[1] < a[1].k; t[1]++)
+                for (t[2] = 0; t[2] < a[2].k; t[2]++, w++)
+                    add_tap(y, x, *w, a, t);
+}
+
+static enum accel_err forward(const struct accel_call *c)
+{
+    const struct conv_params *p = c->node->params;
+    const struct accel_array *x = &c->x[0], *w = &c->x[1], *y = &c->y[0];
+    const real *bias = c->node->n_in > 2 ? c->x[2].data : NULL;
+    struct accel_window_axis a[3];
+    if (p->channels_last)
+        return accel_fail(ACCEL_ENOSUP, "channels last");
+    ACCEL_TRY(accel_window_axes(a, &p->w, x, y, w->dim + 2, false));
+    int64_t in_size = a[0].in * a[1].in * a[2].in, out_size = a[0].out * a[1].out * a[2].out;
+    int64_t M = y->dim[1], per = w->dim[1], taps = per * a[0].k * a[1].k * a[2].k;
+    int64_t of_group = M / p->w.group;
+    for (int64_t i = 0; i < y->dim[0] * M; i++) {
+        int64_t m = i % M, first = i / M * x->dim[1] + m / of_group * per;
+        real *to = (real *)y->data + i * out_size;
+        for (int64_t k = 0; k < out_size; k++)
+            to[k] = bias ? bias[m] : 0;
+        add_channel(to, (const real *)x->data + first * in_size, (const real *)w->data + m * taps,
+                    per, a);
+    }
+    return ACCEL_OK;
+}
+
 #define WINDOW_ATTRS                                                                               \
     {"auto_pad", ACCEL_ATTR_STRING, 0}, {"dilations", ACCEL_ATTR_INTS, 0},                         \
         {"group", ACCEL_ATTR_INT, 0}, {"kernel_shape", ACCEL_ATTR_INTS, 0},                        \
@@ -193,23 +250,26 @@ static const char *const q_examples[] = {
     "2x3x8x8 scalar scalar 4x3x3x3 4 4 scalar scalar 4 | pads=1,1,1,1", NULL};
 static const char *const deform_examples[] = {"1x2x5x5 3x2x2x2 1x8x4x4", NULL};
 
-#define ROW(onnx, dom, opset, least, most, rules, eg, ...)                                         \
+#define ROW(onnx, dom, opset, least, most, rules, eg, fwd, ...)                                    \
     {                                                                                              \
         .name = (onnx), .domain = (dom), .since = (opset), .min_in = (least), .max_in = (most),    \
         .min_out = 1, .max_out = 1, .attrs = (rules), .parse = parse, .infer = infer,              \
-        .cost = cost, .weights = weights, .family = &(const struct conv){__VA_ARGS__},             \
-        .examples = (eg)                                                                           \
+        .cost = cost, .weights = weights, .forward = (fwd),                                        \
+        .family = &(const struct conv){__VA_ARGS__}, .examples = (eg)                              \
     }
 
 const struct accel_op accel_op_conv =
-    ROW("Conv", "", 1, 2, 3, conv_attrs, conv_examples, .w = 1, .b = 2);
-const struct accel_op accel_op_convinteger = ROW(
-    "ConvInteger", "", 10, 2, 4, conv_attrs, integer_examples, .w = 1, .b = -1, .out = ACCEL_I32);
+    ROW("Conv", "", 1, 2, 3, conv_attrs, conv_examples, forward, .w = 1, .b = 2);
+const struct accel_op accel_op_convinteger =
+    ROW("ConvInteger", "", 10, 2, 4, conv_attrs, integer_examples, NULL, .w = 1, .b = -1,
+        .out = ACCEL_I32);
 const struct accel_op accel_op_qlinearconv =
-    ROW("QLinearConv", "", 10, 8, 9, conv_attrs, q_examples, .w = 3, .b = 8, .like = 7);
+    ROW("QLinearConv", "", 10, 8, 9, conv_attrs, q_examples, NULL, .w = 3, .b = 8, .like = 7);
 const struct accel_op accel_op_ms_qlinearconv =
-    ROW("QLinearConv", "com.microsoft", 1, 8, 9, ms_q_attrs, q_examples, .w = 3, .b = 8, .like = 7);
+    ROW("QLinearConv", "com.microsoft", 1, 8, 9, ms_q_attrs, q_examples, NULL, .w = 3, .b = 8,
+        .like = 7);
 const struct accel_op accel_op_ms_fusedconv =
-    ROW("FusedConv", "com.microsoft", 1, 2, 4, fused_attrs, conv_examples, .w = 1, .b = 2);
+    ROW("FusedConv", "com.microsoft", 1, 2, 4, fused_attrs, conv_examples, NULL, .w = 1, .b = 2);
 const struct accel_op accel_op_deformconv =
-    ROW("DeformConv", "", 19, 3, 5, deform_attrs, deform_examples, .w = 1, .b = 3, .deform = true);
+    ROW("DeformConv", "", 19, 3, 5, deform_attrs, deform_examples, NULL, .w = 1, .b = 3,
+        .deform = true);

@@ -3,6 +3,7 @@
 #include "graph/attr.h"
 #include "ops/conv.h"
 #include "ops/operand.h"
+#include "ops/real.h"
 
 struct transpose_params {
     struct accel_window w;
@@ -111,6 +112,76 @@ static int weights(const struct accel_node *n, struct accel_weight w[4])
     return 1;
 }
 
+/* ------------------------------------------------------------------ kernel */
+
+/* Spreads one plane of x over one of y by one tap. The axes are those of the convolution that goes
+ * back: its input is y. */
+static void spread(real *y, const real *x, real w, const struct accel_window_axis a[3],
+                   const int64_t t[3])
+{
+    int64_t lo[3], hi[3];
+    for (int i = 0; i < 3; i++)
+        accel_window_range(&lo[i], &hi[i], &a[i], t[i]);
+    int64_t step = a[2].stride, off = t[2] * a[2].dilation - a[2].begin;
+    for (int64_t d = lo[0]; d < hi[0]; d++)
+        for (int64_t h = lo[1]; h < hi[1]; h++) {
+            int64_t at_d = d * a[0].stride + t[0] * a[0].dilation - a[0].begin;
+            int64_t at_h = h * a[1].stride + t[1] * a[1].dilation - a[1].begin;
+            real *to = y + (at_d * a[1].in + at_h) * a[2].in + off;
+            const real *from = x + (d * a[1].out + h) * a[2].out;
+            for (int64_t i = lo[2]; i < hi[2]; i++)
+                to[i * step] += w * from[i];
+        }
+}
+
+/* Axes seen from y. With output_shape the padding is what is left over: the odd one in front. */
+static enum accel_err back_axes(struct accel_window_axis a[3], const struct transpose_params *p,
+                                const struct accel_call *c)
+{
+    const struct accel_array *x = &c->x[0], *y = &c->y[0];
+    ACCEL_TRY(accel_window_axes(a, &p->w, x, y, c->x[1].dim + 2, true));
+    for (int i = 0; i < 3; i++) {
+        int axis = i - (5 - x->rank);
+        int64_t extra = axis >= 0 && p->n_extra ? p->extra[axis] : 0;
+        int64_t total =
+            a[i].stride * (a[i].in - 1) + extra + (a[i].k - 1) * a[i].dilation + 1 - a[i].out;
+        if (axis >= 0 && (p->n_said || p->w.auto_pad == ACCEL_PAD_SAME_UPPER ||
+                          p->w.auto_pad == ACCEL_PAD_SAME_LOWER)) {
+            total = total > 0 ? total : 0;
+            a[i].begin = p->w.auto_pad == ACCEL_PAD_SAME_UPPER ? total / 2 : total - total / 2;
+        }
+        int64_t in = a[i].in;
+        a[i].in = a[i].out;
+        a[i].out = in;
+    }
+    return ACCEL_OK;
+}
+
+static enum accel_err forward(const struct accel_call *c)
+{
+    const struct transpose_params *p = c->node->params;
+    const struct accel_array *x = &c->x[0], *w = &c->x[1], *y = &c->y[0];
+    const real *bias = c->node->n_in > 2 ? c->x[2].data : NULL;
+    struct accel_window_axis a[3];
+    ACCEL_TRY(back_axes(a, p, c));
+    int64_t x_size = a[0].out * a[1].out * a[2].out, y_size = a[0].in * a[1].in * a[2].in;
+    int64_t C = x->dim[1], M = y->dim[1], per = w->dim[1], of_group = C / p->w.group, t[3];
+    for (int64_t i = 0; i < y->n; i++)
+        ((real *)y->data)[i] = bias ? bias[i / y_size % M] : 0;
+    for (int64_t i = 0; i < x->dim[0] * C; i++) {
+        int64_t n = i / C, ch = i % C, first = ch / of_group * per;
+        const real *v = (const real *)w->data + ch * per * a[0].k * a[1].k * a[2].k;
+        for (int64_t m = 0; m < per; m++) {
+            real *to = (real *)y->data + (n * M + first + m) * y_size;
+            for (t[0] = 0; t[0] < a[0].k; t[0]++)
+                for (t[1] = 0; t[1] < a[1].k; t[1]++)
+                    for (t[2] = 0; t[2] < a[2].k; t[2]++, v++)
+                        spread(to, (const real *)x->data + i * x_size, *v, a, t);
+        }
+    }
+    return ACCEL_OK;
+}
+
 static const struct accel_attr_rule attrs[] = {{"auto_pad", ACCEL_ATTR_STRING, 0},
                                                {"dilations", ACCEL_ATTR_INTS, 0},
                                                {"group", ACCEL_ATTR_INT, 0},
@@ -140,5 +211,6 @@ const struct accel_op accel_op_convtranspose = {
     .infer = infer,
     .cost = cost,
     .weights = weights,
+    .forward = forward,
     .examples = examples,
 };

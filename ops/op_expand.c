@@ -88,15 +88,16 @@ static enum accel_err where_forward(const struct accel_call *c)
     return ACCEL_OK;
 }
 
-#define ROW(op_name, first, n_min, n_max, inf, fwd, ...)                                           \
+#define ROW(op_name, first, n_min, n_max, inf, fwd, slots, ...)                                    \
     {                                                                                              \
         .name = (op_name), .domain = "", .since = (first), .min_in = (n_min), .max_in = (n_max),   \
         .min_out = 1, .max_out = 1, .flags = ACCEL_OP_MOVES, .infer = (inf), .forward = (fwd),     \
-        .examples = (const char *const[]){__VA_ARGS__, NULL},                                      \
+        .data_slots = (slots), .examples = (const char *const[]){__VA_ARGS__, NULL},               \
     }
 
 const struct accel_op accel_op_expand =
-    ROW("Expand", 8, 2, 2, expand_infer, expand_forward, "3x1 [2,1,4]");
-const struct accel_op accel_op_tile = ROW("Tile", 1, 2, 3, tile_infer, tile_forward, "3x2 [1,4]");
+    ROW("Expand", 8, 2, 2, expand_infer, expand_forward, 1, "3x1 [2,1,4]");
+const struct accel_op accel_op_tile =
+    ROW("Tile", 1, 2, 3, tile_infer, tile_forward, 1, "3x2 [1,4]");
 const struct accel_op accel_op_where =
-    ROW("Where", 9, 3, 3, where_infer, where_forward, "bool:3x1 3x4 4");
+    ROW("Where", 9, 3, 3, where_infer, where_forward, 2 | 4, "bool:3x1 3x4 4");

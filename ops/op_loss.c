@@ -1,12 +1,17 @@
 /* SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss: scores [N C D…], labels [N D…] -> a
  * scalar, or one loss per label. The first one's second output holds the log-probabilities. */
+#include <math.h>
 #include <string.h>
 
 #include "graph/attr.h"
 #include "ops/operand.h"
+#include "ops/real.h"
 
 struct loss_params {
     bool each; /* one loss per label */
+    bool mean;
+    bool ignores; /* there is an ignore_index … */
+    int64_t ignored;
 };
 
 static enum accel_err parse(struct accel_node *n, int opset)
@@ -20,6 +25,9 @@ static enum accel_err parse(struct accel_node *n, int opset)
     if (strcmp(how, "none") != 0 && strcmp(how, "mean") != 0 && strcmp(how, "sum") != 0)
         return accel_fail(ACCEL_EMODEL, "attribute 'reduction' is \"%.50s\"", how);
     p->each = how[0] == 'n';
+    p->mean = how[0] == 'm';
+    p->ignores = accel_attr_find(n, "ignore_index") != NULL;
+    ACCEL_TRY(accel_attr_int(&p->ignored, n, "ignore_index", 0));
     n->params = p;
     return ACCEL_OK;
 }
@@ -47,6 +55,70 @@ static enum accel_err infer(struct accel_node *n)
     return accel_result_dims(n, 0, dtype, 0, NULL);
 }
 
+/* log softmax over the classes, `step` apart, into y. */
+static void log_softmax(real *y, const real *x, int64_t C, int64_t step)
+{
+    double most = -INFINITY, sum = 0;
+    for (int64_t k = 0; k < C; k++)
+        most = fmax(most, (double)x[k * step]);
+    for (int64_t k = 0; k < C; k++)
+        sum += exp((double)x[k * step] - most);
+    for (int64_t k = 0; k < C; k++)
+        y[k * step] = (real)((double)x[k * step] - most - log(sum));
+}
+
+/* -weight[label] * log p[label]; the mean divides by the weights that counted. */
+static enum accel_err losses(const struct accel_call *c, const real *log_p)
+{
+    const struct loss_params *p = c->node->params;
+    const struct accel_array *x = &c->x[0], *label = &c->x[1];
+    const real *weight = c->node->n_in > 2 ? c->x[2].data : NULL;
+    int64_t C = x->dim[1], step = label->n && x->dim[0] ? label->n / x->dim[0] : 1;
+    double sum = 0, total = 0;
+    for (int64_t i = 0; i < label->n; i++) {
+        int64_t k = ((const int64_t *)label->data)[i];
+        double loss = 0, w = 0;
+        if (!(p->ignores && k == p->ignored)) {
+            if (k < 0 || k >= C)
+                return accel_fail(ACCEL_ESHAPE, "label %lld of %lld classes", (long long)k,
+                                  (long long)C);
+            w = weight ? (double)weight[k] : 1;
+            loss = -w * (double)log_p[(i / step * C + k) * step + i % step];
+        }
+        if (p->each)
+            ((real *)c->y[0].data)[i] = (real)loss;
+        sum += loss;
+        total += w;
+    }
+    if (!p->each)
+        *(real *)c->y[0].data = (real)(p->mean ? sum / total : sum);
+    return ACCEL_OK;
+}
+
+static size_t cross_entropy_scratch(const struct accel_call *c)
+{
+    return (size_t)c->x[0].n * sizeof(real);
+}
+
+static enum accel_err cross_entropy(const struct accel_call *c)
+{
+    const struct accel_array *x = &c->x[0];
+    real *log_p = c->node->n_out > 1 && c->y[1].data ? c->y[1].data : c->scratch;
+    int64_t C = x->dim[1], step = 1;
+    for (int d = 2; d < x->rank; d++)
+        step *= x->dim[d];
+    for (int64_t i = 0; C && i < x->n / C; i++) {
+        int64_t at = i / step * C * step + i % step;
+        log_softmax(log_p + at, (const real *)x->data + at, C, step);
+    }
+    return losses(c, log_p);
+}
+
+static enum accel_err likelihood(const struct accel_call *c)
+{
+    return losses(c, c->x[0].data);
+}
+
 static const struct accel_attr_rule attrs[] = {
     {"ignore_index", ACCEL_ATTR_INT, 0}, {"reduction", ACCEL_ATTR_STRING, 0}, {0}};
 static const char *const examples[] = {"4x3 4", "2x3x5 2x5 3 | reduction=none", NULL};
@@ -62,6 +134,8 @@ const struct accel_op accel_op_softmaxcrossentropyloss = {
     .attrs = attrs,
     .parse = parse,
     .infer = infer,
+    .forward = cross_entropy,
+    .scratch = cross_entropy_scratch,
     .examples = examples,
 };
 const struct accel_op accel_op_negativeloglikelihoodloss = {
@@ -75,5 +149,6 @@ const struct accel_op accel_op_negativeloglikelihoodloss = {
     .attrs = attrs,
     .parse = parse,
     .infer = infer,
+    .forward = likelihood,
     .examples = examples,
 };

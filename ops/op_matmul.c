@@ -4,6 +4,8 @@
  * Members differ in where A and B stand and in the type of Y. com.microsoft's FusedMatMul can
  * transpose both: side_axis() says on which stored axis a logical one lies, and everything else is
  * written over logical axes. */
+#include <math.h>
+
 #include "graph/attr.h"
 #include "ops/arith.h"
 #include "ops/operand.h"
@@ -200,6 +202,48 @@ static enum accel_err forward(const struct accel_call *c)
     return ACCEL_OK;
 }
 
+/* ------------------------------------------------------------------ integer forms */
+
+/* Element k of a vector of zero points or scales, or its only one; `otherwise` when absent. */
+static double of_vector(const struct accel_call *c, int slot, int64_t k, double otherwise)
+{
+    const struct accel_array *v = slot < c->node->n_in && c->x[slot].data ? &c->x[slot] : NULL;
+    if (!v || !v->n)
+        return otherwise;
+    k = v->n == 1 ? 0 : k % v->n;
+    return accel_op_is_int(v) ? (double)((const int64_t *)v->data)[k]
+                              : (double)((const real *)v->data)[k];
+}
+
+/* Sum of (a - za)(b - zb); with scales (QLinearMatMul) requantised to the output. Zero points of A
+ * lie along its rows, of B along its columns. */
+static enum accel_err integer_forward(const struct accel_call *c)
+{
+    const struct matmul *f = c->node->op->family;
+    const struct accel_array *a = &c->x[f->a], *b = &c->x[f->b], *y = &c->y[0];
+    bool scaled = f->like == 7;
+    int64_t m = a->rank > 1 ? a->dim[a->rank - 2] : 1, k = a->dim[a->rank - 1];
+    int64_t cols = b->rank > 1 ? b->dim[b->rank - 1] : 1;
+    int batch = y->rank - (a->rank > 1) - (b->rank > 1), za = scaled ? 2 : 2, zb = scaled ? 5 : 3;
+    for (int64_t i = 0; i < y->n; i++) {
+        int64_t col = i % cols, row = i / cols % m, at = i / cols / m, sum = 0;
+        int64_t ia = batch_base(a, y, batch, at) + row * k, ib = batch_base(b, y, batch, at) + col;
+        int64_t of_a = (int64_t)of_vector(c, za, row, 0), of_b = (int64_t)of_vector(c, zb, col, 0);
+        for (int64_t t = 0; t < k; t++)
+            sum = accel_int_add(sum, (((const int64_t *)a->data)[ia + t] - of_a) *
+                                         (((const int64_t *)b->data)[ib + t * cols] - of_b));
+        if (scaled) {
+            double v = (double)sum * of_vector(c, 1, row, 1) * of_vector(c, 4, col, 1) /
+                       of_vector(c, 6, col, 1);
+            bool sign = y->dtype == ACCEL_I8;
+            v = rint(v) + of_vector(c, 7, col, 0);
+            sum = (int64_t)fmin(fmax(v, sign ? -128 : 0), sign ? 127 : 255);
+        }
+        ((int64_t *)y->data)[i] = accel_int_wrap(sum, y->dtype);
+    }
+    return ACCEL_OK;
+}
+
 /* ------------------------------------------------------------------ rows */
 
 static const struct accel_attr_rule no_attrs[] = {{0}};
@@ -232,10 +276,11 @@ static const char *const to_float_examples[] = {"3x4 4x5 scalar scalar", NULL};
 const struct accel_op accel_op_matmul =
     ROW("MatMul", "", 1, 2, 2, no_attrs, forward, matmul_examples, .b = 1, .bias = -1);
 const struct accel_op accel_op_matmulinteger =
-    ROW("MatMulInteger", "", 10, 2, 4, no_attrs, NULL, integer_examples, .b = 1, .bias = -1,
-        .out = ACCEL_I32);
+    ROW("MatMulInteger", "", 10, 2, 4, no_attrs, integer_forward, integer_examples, .b = 1,
+        .bias = -1, .out = ACCEL_I32);
 const struct accel_op accel_op_qlinearmatmul =
-    ROW("QLinearMatMul", "", 10, 8, 8, no_attrs, NULL, q_examples, .b = 3, .bias = -1, .like = 7);
+    ROW("QLinearMatMul", "", 10, 8, 8, no_attrs, integer_forward, q_examples, .b = 3, .bias = -1,
+        .like = 7);
 const struct accel_op accel_op_ms_fusedmatmul =
     ROW("FusedMatMul", MS, 1, 2, 2, fused_attrs, NULL, fused_examples, .b = 1, .bias = -1);
 const struct accel_op accel_op_ms_transposematmul =

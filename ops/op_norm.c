@@ -1,7 +1,11 @@
 /* Normalisations: Y has shape and type of X; scale and shift must fit the channels (axis 1) or the
  * axes that are normalised. Some also give the statistics. */
+#include <math.h>
+
 #include "graph/attr.h"
+#include "ops/arith.h"
 #include "ops/operand.h"
+#include "ops/real.h"
 
 struct norm_params {
     bool spatial;       /* BatchNormalization: one scale per channel (below opset 9 maybe not) */
@@ -9,12 +13,14 @@ struct norm_params {
     int64_t groups;     /* GroupNormalization; 0: not one */
     bool group_vectors; /* scale and shift have one element per group (opset 18) */
     enum accel_dtype stash;
+    float epsilon, momentum;
+    bool training; /* BatchNormalization: statistics of the batch */
 };
 
 static enum accel_err parse(struct accel_node *n, int opset)
 {
     struct norm_params *p = ACCEL_NEW(&n->graph->model->arena, struct norm_params, 1);
-    int64_t spatial, stash;
+    int64_t spatial, stash, training;
     if (!p)
         return accel_fail_nomem();
     ACCEL_TRY(accel_attr_int(&spatial, n, "spatial", 1));
@@ -23,6 +29,10 @@ static enum accel_err parse(struct accel_node *n, int opset)
     ACCEL_TRY(accel_attr_int(&p->axis, n, "axis", -1));
     if (p->groups < 1)
         return accel_fail(ACCEL_EMODEL, "attribute 'num_groups' is %lld", (long long)p->groups);
+    ACCEL_TRY(accel_attr_float(&p->epsilon, n, "epsilon", 1e-5f));
+    ACCEL_TRY(accel_attr_float(&p->momentum, n, "momentum", 0.9f));
+    ACCEL_TRY(accel_attr_int(&training, n, "training_mode", 0));
+    p->training = training != 0;
     p->spatial = spatial != 0;
     p->group_vectors = opset < 21;
     p->stash = stash == ACCEL_F64 || stash == ACCEL_F16 || stash == ACCEL_BF16
@@ -138,6 +148,229 @@ static enum accel_err layer_infer(struct accel_node *n)
     return like_input(n);
 }
 
+/* ------------------------------------------------------------------ kernels */
+
+static real *reals(const struct accel_array *a)
+{
+    return a->data;
+}
+
+/* Mean and variance of `count` runs of `size` elements, `stride` apart. */
+static void moments(double *mean, double *var, const real *x, int64_t count, int64_t stride,
+                    int64_t size)
+{
+    double sum = 0, square = 0, n = (double)count * (double)size;
+    for (int64_t r = 0; r < count; r++)
+        for (int64_t i = 0; i < size; i++)
+            sum += (double)x[r * stride + i];
+    *mean = sum / n;
+    for (int64_t r = 0; r < count; r++)
+        for (int64_t i = 0; i < size; i++) {
+            double d = (double)x[r * stride + i] - *mean;
+            square += d * d;
+        }
+    *var = square / n;
+}
+
+/* y = x * a + b over one run. */
+static void affine(real *y, const real *x, int64_t size, double a, double b)
+{
+    for (int64_t i = 0; i < size; i++)
+        y[i] = (real)((double)x[i] * a + b);
+}
+
+static enum accel_err batch_forward(const struct accel_call *c)
+{
+    const struct norm_params *p = c->node->params;
+    const struct accel_array *x = &c->x[0];
+    int64_t C = x->rank > 1 ? x->dim[1] : 1, N = x->rank ? x->dim[0] : 1;
+    int64_t plane = N > 0 && C > 0 ? x->n / (N * C) : 0;
+    if (!p->spatial || (c->node->n_out > 1 && !p->training && c->y[1].data))
+        return accel_fail(ACCEL_ENOSUP, "training form of an old opset");
+    for (int64_t ch = 0; ch < C && plane; ch++) {
+        double mean = (double)reals(&c->x[3])[ch], var = (double)reals(&c->x[4])[ch];
+        if (p->training) {
+            double old_mean = mean, old_var = var, m = (double)p->momentum;
+            moments(&mean, &var, reals(x) + ch * plane, N, C * plane, plane);
+            if (c->node->n_out > 1 && c->y[1].data)
+                reals(&c->y[1])[ch] = (real)(old_mean * m + mean * (1 - m));
+            if (c->node->n_out > 2 && c->y[2].data)
+                reals(&c->y[2])[ch] = (real)(old_var * m + var * (1 - m));
+        }
+        double a = (double)reals(&c->x[1])[ch] / sqrt(var + (double)p->epsilon);
+        double b = (double)reals(&c->x[2])[ch] - mean * a;
+        for (int64_t n = 0; n < N; n++)
+            affine(reals(&c->y[0]) + (n * C + ch) * plane, reals(x) + (n * C + ch) * plane, plane,
+                   a, b);
+    }
+    return ACCEL_OK;
+}
+
+/* Instance and group normalisation: statistics over the planes of C / groups channels. */
+static enum accel_err group_forward(const struct accel_call *c)
+{
+    const struct norm_params *p = c->node->params;
+    const struct accel_array *x = &c->x[0];
+    int64_t C = x->dim[1], N = x->dim[0], plane = N > 0 && C > 0 ? x->n / (N * C) : 0;
+    bool instance = c->node->op->family != NULL;
+    int64_t groups = instance ? C : p->groups, per = groups ? C / groups : 0;
+    for (int64_t g = 0; g < N * groups && plane; g++) {
+        double mean, var;
+        moments(&mean, &var, reals(x) + g * per * plane, 1, 0, per * plane);
+        for (int64_t k = 0; k < per; k++) {
+            int64_t ch = g % groups * per + k, at = (g * per + k) * plane;
+            int64_t v = !instance && p->group_vectors ? g % groups : ch;
+            double a = (double)reals(&c->x[1])[v] / sqrt(var + (double)p->epsilon);
+            affine(reals(&c->y[0]) + at, reals(x) + at, plane, a,
+                   (double)reals(&c->x[2])[v] - mean * a);
+        }
+    }
+    return ACCEL_OK;
+}
+
+/* LayerNormalization; with family set RMS normalisation, which has no mean and no shift. */
+static enum accel_err layer_forward(const struct accel_call *c)
+{
+    const struct norm_params *p = c->node->params;
+    const struct accel_array *x = &c->x[0], *s = &c->x[1];
+    const struct accel_array *b = c->node->n_in > 2 && c->x[2].data ? &c->x[2] : NULL;
+    bool rms = c->node->op->family != NULL;
+    int axis;
+    ACCEL_TRY(accel_axis_of(&axis, p->axis, x->rank));
+    int64_t size = 1;
+    for (int i = axis; i < x->rank; i++)
+        size *= x->dim[i];
+    for (int64_t r = 0; size && r < x->n / size; r++) {
+        const real *v = reals(x) + r * size;
+        double mean, var;
+        moments(&mean, &var, v, 1, 0, size);
+        if (rms) {
+            var += mean * mean;
+            mean = 0;
+        }
+        double scale = 1 / sqrt(var + (double)p->epsilon);
+        for (int64_t i = 0; i < size; i++) {
+            int64_t at = r * size + i;
+            double shift =
+                b ? (double)reals(b)[accel_op_meet(b, &c->y[0], x->rank - b->rank, at)] : 0;
+            double by = (double)reals(s)[accel_op_meet(s, &c->y[0], x->rank - s->rank, at)];
+            reals(&c->y[0])[at] = (real)(((double)v[i] - mean) * scale * by + shift);
+        }
+        for (int o = 1; o < c->node->n_out; o++)
+            if (c->y[o].data)
+                reals(&c->y[o])[r] = (real)(o == 1 && !rms ? mean : scale);
+    }
+    return ACCEL_OK;
+}
+
+/* x / (bias + alpha / size * sum of squares over `size` channels around)^beta */
+static enum accel_err lrn_forward(const struct accel_call *c)
+{
+    const struct accel_array *x = &c->x[0];
+    float alpha, beta, bias;
+    int64_t size;
+    ACCEL_TRY(accel_attr_float(&alpha, c->node, "alpha", 1e-4f));
+    ACCEL_TRY(accel_attr_float(&beta, c->node, "beta", 0.75f));
+    ACCEL_TRY(accel_attr_float(&bias, c->node, "bias", 1.0f));
+    ACCEL_TRY(accel_attr_int(&size, c->node, "size", 1));
+    if (x->rank < 2 || size < 1)
+        return accel_fail(ACCEL_ESHAPE, "rank %d, size %lld", x->rank, (long long)size);
+    int64_t C = x->dim[1], N = x->dim[0], plane = N > 0 && C > 0 ? x->n / (N * C) : 0;
+    int64_t before = (size - 1) / 2, after = size - 1 - before;
+    for (int64_t i = 0; i < x->n; i++) {
+        int64_t ch = i / plane % C;
+        int64_t lo = ch > before ? ch - before : 0, hi = after < C - 1 - ch ? ch + after : C - 1;
+        double sum = 0;
+        for (int64_t k = lo; k <= hi; k++) {
+            double v = (double)reals(x)[i + (k - ch) * plane];
+            sum += v * v;
+        }
+        double by = (double)bias + (double)alpha / (double)size * sum;
+        reals(&c->y[0])[i] = (real)((double)reals(x)[i] / pow(by, (double)beta));
+    }
+    return ACCEL_OK;
+}
+
+static enum accel_err lp_forward(const struct accel_call *c)
+{
+    const struct accel_array *x = &c->x[0];
+    int64_t at, p;
+    int axis;
+    ACCEL_TRY(accel_attr_int(&at, c->node, "axis", -1));
+    ACCEL_TRY(accel_attr_int(&p, c->node, "p", 2));
+    ACCEL_TRY(accel_axis_of(&axis, at, x->rank));
+    int64_t step = 1, size = x->dim[axis];
+    for (int d = axis + 1; d < x->rank; d++)
+        step *= x->dim[d];
+    for (int64_t i = 0; i < x->n; i++) {
+        if (i / step % size != 0)
+            continue;
+        double sum = 0;
+        for (int64_t k = 0; k < size; k++) {
+            double v = (double)reals(x)[i + k * step];
+            sum += p == 1 ? fabs(v) : v * v;
+        }
+        double norm = p == 1 ? sum : sqrt(sum);
+        for (int64_t k = 0; k < size; k++)
+            reals(&c->y[0])[i + k * step] =
+                (real)(norm != 0 ? (double)reals(x)[i + k * step] / norm : 0);
+    }
+    return ACCEL_OK;
+}
+
+/* (x - mean) / (std + 1e-9) over the axes (default all but the channels). */
+static enum accel_err mean_forward(const struct accel_call *c)
+{
+    static const int64_t all[] = {0, 2, 3};
+    const struct accel_array *x = &c->x[0];
+    const int64_t *axes;
+    size_t count;
+    uint64_t reduced = 0;
+    ACCEL_TRY(accel_attr_ints(&axes, &count, c->node, "axes"));
+    if (!axes) {
+        axes = all;
+        count = 3;
+    }
+    for (size_t k = 0; k < count; k++) {
+        int axis;
+        ACCEL_TRY(accel_axis_of(&axis, axes[k], x->rank));
+        if (axis >= 64)
+            return accel_fail(ACCEL_ENOSUP, "axis %d", axis);
+        reduced |= (uint64_t)1 << axis;
+    }
+    double *sum = c->scratch, *square = sum + x->n, *n = square + x->n;
+    for (int64_t i = 0; i < 3 * x->n; i++)
+        sum[i] = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t i = 0; i < x->n; i++) {
+            int64_t rest = i, group = 0, step = 1;
+            for (int d = x->rank - 1; d >= 0; d--) {
+                int64_t at = rest % x->dim[d];
+                rest /= x->dim[d];
+                if (d < 64 && reduced >> d & 1)
+                    continue;
+                group += at * step;
+                step *= x->dim[d];
+            }
+            double v = (double)reals(x)[i];
+            if (pass == 0) {
+                sum[group] += v;
+                square[group] += v * v;
+                n[group] += 1;
+                continue;
+            }
+            double mean = sum[group] / n[group];
+            double var = square[group] / n[group] - mean * mean;
+            reals(&c->y[0])[i] = (real)((v - mean) / (sqrt(var > 0 ? var : 0) + 1e-9));
+        }
+    return ACCEL_OK;
+}
+
+static size_t mean_scratch(const struct accel_call *c)
+{
+    return 3 * (size_t)c->x[0].n * sizeof(double);
+}
+
 static const struct accel_attr_rule batch_attrs[] = {{"consumed_inputs", ACCEL_ATTR_INTS, 0},
                                                      {"epsilon", ACCEL_ATTR_FLOAT, 0},
                                                      {"is_test", ACCEL_ATTR_INT, 0},
@@ -181,22 +414,46 @@ static const char *const plain_examples[] = {"2x3x4x4", NULL};
 const struct accel_op accel_op_batchnormalization = {
     ROW("BatchNormalization", 1, 5, 5, 5, batch_attrs, parse, batch_infer, batch_examples),
     .weights = batch_weights,
+    .forward = batch_forward,
     .keep = 1u << 3 | 1u << 4,
 };
-const struct accel_op accel_op_instancenormalization = {ROW(
-    "InstanceNormalization", 1, 3, 3, 1, instance_attrs, NULL, instance_infer, instance_examples)};
+static const bool yes = true;
+
+const struct accel_op accel_op_instancenormalization = {
+    ROW("InstanceNormalization", 1, 3, 3, 1, instance_attrs, parse, instance_infer,
+        instance_examples),
+    .forward = group_forward,
+    .family = &yes,
+};
 const struct accel_op accel_op_layernormalization = {
-    ROW("LayerNormalization", 17, 2, 3, 3, layer_attrs, parse, layer_infer, layer_examples)};
+    ROW("LayerNormalization", 17, 2, 3, 3, layer_attrs, parse, layer_infer, layer_examples),
+    .forward = layer_forward,
+};
 /* What ONNX Runtime's optimizer calls RMSNormalization; it stands in the standard domain. */
 const struct accel_op accel_op_simplifiedlayernormalization = {
-    ROW("SimplifiedLayerNormalization", 1, 2, 2, 2, layer_attrs, parse, layer_infer, rms_examples)};
+    ROW("SimplifiedLayerNormalization", 1, 2, 2, 2, layer_attrs, parse, layer_infer, rms_examples),
+    .forward = layer_forward,
+    .family = &yes,
+};
 const struct accel_op accel_op_rmsnormalization = {
-    ROW("RMSNormalization", 23, 2, 2, 1, layer_attrs, parse, layer_infer, rms_examples)};
+    ROW("RMSNormalization", 23, 2, 2, 1, layer_attrs, parse, layer_infer, rms_examples),
+    .forward = layer_forward,
+    .family = &yes,
+};
 const struct accel_op accel_op_groupnormalization = {
-    ROW("GroupNormalization", 18, 3, 3, 1, group_attrs, parse, group_infer, group_examples)};
+    ROW("GroupNormalization", 18, 3, 3, 1, group_attrs, parse, group_infer, group_examples),
+    .forward = group_forward,
+};
 const struct accel_op accel_op_lrn = {
-    ROW("LRN", 1, 1, 1, 1, lrn_attrs, NULL, like_input, lrn_examples)};
+    ROW("LRN", 1, 1, 1, 1, lrn_attrs, NULL, like_input, lrn_examples),
+    .forward = lrn_forward,
+};
 const struct accel_op accel_op_lpnormalization = {
-    ROW("LpNormalization", 1, 1, 1, 1, lp_attrs, NULL, like_input, plain_examples)};
+    ROW("LpNormalization", 1, 1, 1, 1, lp_attrs, NULL, like_input, plain_examples),
+    .forward = lp_forward,
+};
 const struct accel_op accel_op_meanvariancenormalization = {
-    ROW("MeanVarianceNormalization", 9, 1, 1, 1, mean_attrs, NULL, like_input, plain_examples)};
+    ROW("MeanVarianceNormalization", 9, 1, 1, 1, mean_attrs, NULL, like_input, plain_examples),
+    .forward = mean_forward,
+    .scratch = mean_scratch,
+};

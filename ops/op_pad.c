@@ -1,8 +1,12 @@
 /* Pad and CenterCropPad: sizes along some axes change by given numbers. */
 #include "ops/op_util.h"
 
+enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP };
+
 struct pad {
     bool attr; /* opset < 11: pads are an attribute ("paddings" in opset 1) */
+    enum pad_mode mode;
+    float value; /* opset < 11 */
 };
 
 static enum accel_err pad_parse(struct accel_node *n, int opset)
@@ -16,7 +20,11 @@ static enum accel_err pad_parse(struct accel_node *n, int opset)
     if (strcmp(mode, "constant") != 0 && strcmp(mode, "reflect") != 0 &&
         strcmp(mode, "edge") != 0 && strcmp(mode, "wrap") != 0)
         return accel_fail(ACCEL_EMODEL, "mode is '%.100s'", mode);
-    return ACCEL_OK;
+    p->mode = mode[0] == 'r'   ? PAD_REFLECT
+              : mode[0] == 'e' ? PAD_EDGE
+              : mode[0] == 'w' ? PAD_WRAP
+                               : PAD_CONSTANT;
+    return accel_attr_float(&p->value, n, "value", 0);
 }
 
 static enum accel_err pad_axis(struct accel_dim *d, struct accel_symbols *s,
@@ -74,6 +82,77 @@ static enum accel_err pad_infer(struct accel_node *n)
     return ACCEL_OK;
 }
 
+/* Where position i of a padded axis comes from; -1: the constant. */
+static int64_t source(int64_t i, int64_t size, enum pad_mode mode)
+{
+    if (i >= 0 && i < size)
+        return i;
+    if (mode == PAD_CONSTANT || size == 0)
+        return -1;
+    if (mode == PAD_EDGE)
+        return i < 0 ? 0 : size - 1;
+    if (mode == PAD_WRAP)
+        return (i % size + size) % size;
+    int64_t period = size > 1 ? 2 * (size - 1) : 1, k = (i % period + period) % period;
+    return k < size ? k : period - k;
+}
+
+/* Padding in front of every axis. */
+static enum accel_err pad_begins(int64_t *begin, const struct accel_call *c)
+{
+    const struct pad *p = c->node->params;
+    const struct accel_array *x = &c->x[0];
+    const struct accel_array *axes = c->node->n_in > 3 && c->x[3].data ? &c->x[3] : NULL;
+    const int64_t *pads = !p->attr && c->node->n_in > 1 ? c->x[1].data : NULL;
+    size_t n = p->attr ? 0 : (size_t)c->x[1].n;
+    for (int d = 0; d < x->rank; d++)
+        begin[d] = 0;
+    if (p->attr)
+        ACCEL_TRY(accel_attr_ints(&pads, &n, c->node,
+                                  accel_attr_find(c->node, "pads") ? "pads" : "paddings"));
+    for (size_t i = 0; pads && i < n / 2; i++) {
+        int axis = (int)i;
+        if (axes)
+            ACCEL_TRY(accel_axis_of(&axis, ((const int64_t *)axes->data)[i], x->rank));
+        if (axis < x->rank)
+            begin[axis] = pads[i];
+    }
+    return ACCEL_OK;
+}
+
+static enum accel_err pad_forward(const struct accel_call *c)
+{
+    const struct pad *p = c->node->params;
+    const struct accel_array *x = &c->x[0], *y = &c->y[0];
+    const struct accel_array *given = c->node->n_in > 2 && c->x[2].data ? &c->x[2] : NULL;
+    int64_t *begin = c->scratch;
+    char fill[16] = {0};
+    double value = (double)p->value;
+    ACCEL_TRY(pad_begins(begin, c));
+    if (given && given->n == 1)
+        memcpy(fill, given->data, accel_array_width(x));
+    else if (p->attr && value != 0)
+        accel_dtype_from_f64(x->dtype, &value, 1, fill, 0);
+    for (int64_t i = 0; i < y->n; i++) {
+        int64_t rest = i, at = 0, step = 1;
+        for (int d = y->rank - 1; d >= 0 && at >= 0; d--) {
+            int64_t k = source(rest % y->dim[d] - begin[d], x->dim[d], p->mode);
+            rest /= y->dim[d];
+            at = k < 0 ? -1 : at + k * step;
+            step *= x->dim[d];
+        }
+        size_t w = accel_array_width(y);
+        memcpy((char *)y->data + (size_t)i * w,
+               at < 0 ? fill : (const char *)x->data + (size_t)at * w, w);
+    }
+    return ACCEL_OK;
+}
+
+static size_t pad_scratch(const struct accel_call *c)
+{
+    return ((size_t)c->x[0].rank + 1) * sizeof(int64_t);
+}
+
 /* ------------------------------------------------------------------------------ CenterCropPad */
 
 static enum accel_err crop_infer(struct accel_node *n)
@@ -117,6 +196,9 @@ const struct accel_op accel_op_pad = {
     .attrs = pad_attrs,
     .parse = pad_parse,
     .infer = pad_infer,
+    .forward = pad_forward,
+    .scratch = pad_scratch,
+    .data_slots = 1 | 4,
     .examples = (const char *const[]){"2x3 [0,1,2,0]", NULL},
 };
 

@@ -1,13 +1,23 @@
 /* Pools over windows: X [N C D…] -> Y [N C O…]; sizes by ops/window.h. MaxPool's second output
  * holds the places of the largest elements. */
+#include <math.h>
+
 #include "graph/attr.h"
+#include "ops/arith.h"
 #include "ops/operand.h"
+#include "ops/real.h"
 #include "ops/window.h"
 
 struct pool_params {
     struct accel_window w;
     bool channels_last;
+    bool count_pad;    /* AveragePool: padding counts as elements */
+    bool column_major; /* MaxPool: places count the last axis slowest */
+    int64_t p;         /* LpPool */
 };
+
+/* What becomes of the elements of a window. */
+enum pool_kind { POOL_MAX, POOL_AVERAGE, POOL_LP };
 
 /* Opset 1's LpPool had no kernel_shape of its own rules: an absent one is an error for all. */
 static enum accel_err parse(struct accel_node *n, int opset)
@@ -20,6 +30,11 @@ static enum accel_err parse(struct accel_node *n, int opset)
     ACCEL_TRY(accel_window_read(&p->w, n));
     ACCEL_TRY(accel_attr_int(&last, n, "channels_last", 0));
     p->channels_last = last != 0;
+    ACCEL_TRY(accel_attr_int(&last, n, "count_include_pad", 0));
+    p->count_pad = last != 0;
+    ACCEL_TRY(accel_attr_int(&last, n, "storage_order", 0));
+    p->column_major = last != 0;
+    ACCEL_TRY(accel_attr_int(&p->p, n, "p", 2));
     if (!p->w.kernel)
         return accel_fail(ACCEL_EMODEL, "attribute 'kernel_shape' is missing");
     n->params = p;
@@ -46,6 +61,123 @@ static enum accel_err infer(struct accel_node *n)
     ACCEL_TRY(accel_shape_copy(&indices, n, &y));
     accel_result_set(n, 0, accel_operand_dtype(n, 0), y);
     accel_result_set(n, 1, ACCEL_I64, indices);
+    return ACCEL_OK;
+}
+
+/* ------------------------------------------------------------------ kernels */
+
+/* One window over one plane. */
+struct window {
+    const struct accel_window_axis *a; /* [3] */
+    int64_t o[3];                      /* output position */
+};
+
+/* Input position of tap t, or -1 when it lies in the padding. */
+static int64_t meet(const struct window *w, const int64_t t[3])
+{
+    int64_t at = 0;
+    for (int i = 0; i < 3; i++) {
+        const struct accel_window_axis *a = &w->a[i];
+        int64_t pos = w->o[i] * a->stride + t[i] * a->dilation - a->begin;
+        if (pos < 0 || pos >= a->in)
+            return -1;
+        at = at * a->in + pos;
+    }
+    return at;
+}
+
+/* Taps that lie in the input or its padding: a last window of ceil_mode may reach further. */
+static int64_t padded_taps(const struct window *w)
+{
+    int64_t n = 1;
+    for (int i = 0; i < 3; i++) {
+        const struct accel_window_axis *a = &w->a[i];
+        int64_t left = a->in + a->end - (w->o[i] * a->stride - a->begin), k = a->k;
+        int64_t fit = left > 0 ? (left - 1) / a->dilation + 1 : 0;
+        n *= k < fit ? k : fit;
+    }
+    return n;
+}
+
+/* The first tap of an axis that meets the input, and the end of those that do. */
+static void limits(int64_t *lo, int64_t *hi, const struct window *w, int i)
+{
+    const struct accel_window_axis *a = &w->a[i];
+    int64_t start = w->o[i] * a->stride - a->begin;
+    *lo = start >= 0 ? 0 : (-start + a->dilation - 1) / a->dilation;
+    *hi = a->in - start <= 0 ? 0 : (a->in - start - 1) / a->dilation + 1;
+    *hi = *hi < a->k ? *hi : a->k;
+}
+
+static double element(const struct accel_array *x, int64_t i, bool ints)
+{
+    return ints ? (double)((const int64_t *)x->data)[i] : (double)((const real *)x->data)[i];
+}
+
+/* What the window gives; *best: place of the largest element in the plane. */
+static double pool(const struct window *w, const struct accel_array *x, int64_t first,
+                   const struct pool_params *p, enum pool_kind kind, int64_t *best)
+{
+    int64_t lo[3], hi[3], t[3], n = 0;
+    bool ints = accel_op_is_int(x);
+    double sum = 0, most = -INFINITY;
+    *best = -1;
+    for (int i = 0; i < 3; i++)
+        limits(&lo[i], &hi[i], w, i);
+    for (t[0] = lo[0]; t[0] < hi[0]; t[0]++)
+        for (t[1] = lo[1]; t[1] < hi[1]; t[1]++)
+            for (t[2] = lo[2]; t[2] < hi[2]; t[2]++) {
+                int64_t at = meet(w, t);
+                double v = element(x, first + at, ints);
+                n++;
+                if (kind == POOL_LP)
+                    sum += pow(fabs(v), (double)p->p);
+                else
+                    sum += v;
+                if (*best < 0 || v > most || isnan(v)) {
+                    most = v;
+                    *best = at;
+                }
+            }
+    if (kind == POOL_MAX)
+        return most;
+    if (kind == POOL_LP)
+        return pow(sum, 1.0 / (double)p->p);
+    n = p->count_pad ? padded_taps(w) : n;
+    return n ? sum / (double)n : 0;
+}
+
+/* Row-major place in a plane as column-major. */
+static int64_t column_major(int64_t at, const struct accel_window_axis a[3])
+{
+    int64_t w = at % a[2].in, h = at / a[2].in % a[1].in, d = at / a[2].in / a[1].in;
+    return d + a[0].in * (h + a[1].in * w);
+}
+
+static enum accel_err forward(const struct accel_call *c)
+{
+    const struct pool_params *p = c->node->params;
+    const struct accel_array *x = &c->x[0], *y = &c->y[0];
+    enum pool_kind kind = *(const enum pool_kind *)c->node->op->family;
+    struct accel_window_axis a[3];
+    ACCEL_TRY(accel_window_axes(a, &p->w, x, y, p->w.kernel, false));
+    struct window w = {a, {0}};
+    int64_t out = a[0].out * a[1].out * a[2].out, in = a[0].in * a[1].in * a[2].in, best;
+    for (int64_t i = 0; i < y->n; i++) {
+        int64_t plane = i / out, rest = i % out;
+        w.o[0] = rest / a[2].out / a[1].out;
+        w.o[1] = rest / a[2].out % a[1].out;
+        w.o[2] = rest % a[2].out;
+        double v = pool(&w, x, plane * in, p, kind, &best);
+        if (accel_op_is_int(y))
+            ((int64_t *)y->data)[i] = (int64_t)v;
+        else
+            ((real *)y->data)[i] = (real)v;
+        if (c->node->n_out > 1 && c->y[1].data)
+            ((int64_t *)c->y[1].data)[i] = plane * in + (best < 0          ? 0
+                                                         : p->column_major ? column_major(best, a)
+                                                                           : best);
+    }
     return ACCEL_OK;
 }
 
@@ -83,16 +215,19 @@ static const char *const examples[] = {
 static const char *const q_examples[] = {
     "2x3x8x8 scalar scalar scalar scalar | kernel_shape=2,2 strides=2,2", NULL};
 
-#define ROW(onnx, dom, least, most, outs, flag, rules, eg)                                         \
+static const enum pool_kind is_max = POOL_MAX, is_average = POOL_AVERAGE, is_lp = POOL_LP;
+
+#define ROW(onnx, dom, least, most, outs, flag, rules, eg, fwd, what)                              \
     {                                                                                              \
         .name = (onnx), .domain = (dom), .since = 1, .min_in = (least), .max_in = (most),          \
         .min_out = 1, .max_out = (outs), .flags = (flag), .attrs = (rules), .parse = parse,        \
-        .infer = infer, .examples = (eg)                                                           \
+        .infer = infer, .forward = (fwd), .family = (what), .examples = (eg)                       \
     }
 const struct accel_op accel_op_maxpool =
-    ROW("MaxPool", "", 1, 1, 2, ACCEL_OP_COMPARES, max_attrs, examples);
+    ROW("MaxPool", "", 1, 1, 2, ACCEL_OP_COMPARES, max_attrs, examples, forward, &is_max);
 const struct accel_op accel_op_averagepool =
-    ROW("AveragePool", "", 1, 1, 1, 0, average_attrs, examples);
-const struct accel_op accel_op_lppool = ROW("LpPool", "", 1, 1, 1, 0, lp_attrs, examples);
+    ROW("AveragePool", "", 1, 1, 1, 0, average_attrs, examples, forward, &is_average);
+const struct accel_op accel_op_lppool =
+    ROW("LpPool", "", 1, 1, 1, 0, lp_attrs, examples, forward, &is_lp);
 const struct accel_op accel_op_ms_qlinearaveragepool =
-    ROW("QLinearAveragePool", "com.microsoft", 4, 5, 1, 0, q_attrs, q_examples);
+    ROW("QLinearAveragePool", "com.microsoft", 4, 5, 1, 0, q_attrs, q_examples, NULL, NULL);

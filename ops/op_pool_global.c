@@ -1,8 +1,11 @@
 /* Pools whose output size is given or fixed: the global ones [N C D…] -> [N C 1…], MaxUnpool, and
  * the two pools over regions of interest. */
+#include <math.h>
+
 #include "graph/attr.h"
 #include "graph/constprop.h"
 #include "ops/operand.h"
+#include "ops/real.h"
 #include "ops/window.h"
 
 /* ------------------------------------------------------------------ global */
@@ -36,6 +39,28 @@ static enum accel_err global_infer(struct accel_node *n)
         y.dim[i] = i == 0 || i == (p->channels_last ? rank - 1 : 1) ? accel_operand_dim(n, 0, i)
                                                                     : accel_dim_of(1);
     accel_result_set(n, 0, accel_operand_dtype(n, 0), y);
+    return ACCEL_OK;
+}
+
+enum global_kind { GLOBAL_AVERAGE, GLOBAL_MAX, GLOBAL_LP };
+
+static enum accel_err global_forward(const struct accel_call *c)
+{
+    const struct accel_array *x = &c->x[0], *y = &c->y[0];
+    enum global_kind kind = *(const enum global_kind *)c->node->op->family;
+    int64_t power, size = y->n ? x->n / y->n : 0;
+    ACCEL_TRY(accel_attr_int(&power, c->node, "p", 2));
+    for (int64_t i = 0; i < y->n; i++) {
+        const real *v = (const real *)x->data + i * size;
+        double sum = 0, most = -INFINITY;
+        for (int64_t k = 0; k < size; k++) {
+            sum += kind == GLOBAL_LP ? pow(fabs((double)v[k]), (double)power) : (double)v[k];
+            most = (double)v[k] > most || isnan(v[k]) ? (double)v[k] : most;
+        }
+        ((real *)y->data)[i] = (real)(kind == GLOBAL_MAX  ? most
+                                      : kind == GLOBAL_LP ? pow(sum, 1.0 / (double)power)
+                                                          : sum / (double)size);
+    }
     return ACCEL_OK;
 }
 
@@ -177,26 +202,32 @@ static const char *const roi_pool_examples[] = {"1x3x8x8 2x5 | pooled_shape=2,2"
 static const char *const roi_align_examples[] = {"1x3x8x8 2x4 2 | output_height=2 output_width=3",
                                                  NULL};
 
-#define ROW(onnx, dom, opset, n_in, most, flag, rules, read, shapes, eg)                           \
+static const enum global_kind is_average = GLOBAL_AVERAGE, is_max = GLOBAL_MAX, is_lp = GLOBAL_LP;
+
+#define ROW(onnx, dom, opset, n_in, most, flag, rules, read, shapes, eg, fwd, what)                \
     {                                                                                              \
         .name = (onnx), .domain = (dom), .since = (opset), .min_in = (n_in), .max_in = (most),     \
         .min_out = 1, .max_out = 1, .flags = (flag), .attrs = (rules), .parse = (read),            \
-        .infer = (shapes), .examples = (eg)                                                        \
+        .infer = (shapes), .examples = (eg), .forward = (fwd), .family = (what)                    \
     }
 const struct accel_op accel_op_globalaveragepool =
-    ROW("GlobalAveragePool", "", 1, 1, 1, 0, no_attrs, global_parse, global_infer, global_examples);
+    ROW("GlobalAveragePool", "", 1, 1, 1, 0, no_attrs, global_parse, global_infer, global_examples,
+        global_forward, &is_average);
 const struct accel_op accel_op_globalmaxpool =
     ROW("GlobalMaxPool", "", 1, 1, 1, ACCEL_OP_COMPARES, no_attrs, global_parse, global_infer,
-        global_examples);
+        global_examples, global_forward, &is_max);
 const struct accel_op accel_op_globallppool =
-    ROW("GlobalLpPool", "", 1, 1, 1, 0, lp_attrs, global_parse, global_infer, global_examples);
+    ROW("GlobalLpPool", "", 1, 1, 1, 0, lp_attrs, global_parse, global_infer, global_examples,
+        global_forward, &is_lp);
 const struct accel_op accel_op_ms_qlinearglobalaveragepool =
     ROW("QLinearGlobalAveragePool", "com.microsoft", 1, 5, 5, 0, q_attrs, global_parse,
-        global_infer, q_examples);
+        global_infer, q_examples, NULL, NULL);
 const struct accel_op accel_op_maxunpool =
-    ROW("MaxUnpool", "", 9, 2, 3, 0, unpool_attrs, unpool_parse, unpool_infer, unpool_examples);
+    ROW("MaxUnpool", "", 9, 2, 3, 0, unpool_attrs, unpool_parse, unpool_infer, unpool_examples,
+        NULL, NULL);
 const struct accel_op accel_op_maxroipool =
     ROW("MaxRoiPool", "", 1, 2, 2, ACCEL_OP_COMPARES, roi_pool_attrs, roi_pool_parse, roi_infer,
-        roi_pool_examples);
-const struct accel_op accel_op_roialign = ROW("RoiAlign", "", 10, 3, 3, 0, roi_align_attrs,
-                                              roi_align_parse, roi_infer, roi_align_examples);
+        roi_pool_examples, NULL, NULL);
+const struct accel_op accel_op_roialign =
+    ROW("RoiAlign", "", 10, 3, 3, 0, roi_align_attrs, roi_align_parse, roi_infer,
+        roi_align_examples, NULL, NULL);

@@ -1,7 +1,11 @@
 /* QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear: the shape of the input, another type.
  * One scale for all, one per position of `axis`, or one per block of `block_size` along it. */
+#include <math.h>
+
 #include "graph/attr.h"
+#include "ops/arith.h"
 #include "ops/operand.h"
+#include "ops/real.h"
 
 struct quantize_params {
     int64_t axis, block;
@@ -86,6 +90,118 @@ static enum accel_err dynamic_infer(struct accel_node *n)
     return accel_result_dims(n, 2, ACCEL_U8, 0, NULL);
 }
 
+/* ------------------------------------------------------------------ kernels */
+
+/* Where element i finds its scale. */
+struct scales {
+    int64_t n, step, size, block, blocks; /* of the axis: elements behind it, its size */
+};
+
+static enum accel_err scales_of(struct scales *s, const struct accel_call *c)
+{
+    const struct quantize_params *p = c->node->params;
+    const struct accel_array *x = &c->x[0];
+    int axis = 0;
+    *s = (struct scales){c->x[1].n, 1, 1, p->block, 1};
+    if (s->n == 1)
+        return ACCEL_OK;
+    ACCEL_TRY(accel_axis_of(&axis, p->axis, x->rank));
+    for (int d = axis + 1; d < x->rank; d++)
+        s->step *= x->dim[d];
+    s->size = x->dim[axis];
+    if (s->block > 0)
+        s->blocks = (s->size + s->block - 1) / s->block;
+    if (s->n != (s->block > 0 ? x->n / s->size * s->blocks : s->size))
+        return accel_fail(ACCEL_ESHAPE, "%lld scales for an axis of %lld", (long long)s->n,
+                          (long long)s->size);
+    return ACCEL_OK;
+}
+
+static int64_t scale_at(const struct scales *s, int64_t i)
+{
+    if (s->n == 1)
+        return 0;
+    int64_t k = i / s->step % s->size;
+    return s->block > 0 ? (i / s->step / s->size * s->blocks + k / s->block) * s->step + i % s->step
+                        : k;
+}
+
+/* The zero point of scale k; real where the stored type is a small float. */
+static double zero_point(const struct accel_call *c, int64_t k)
+{
+    const struct accel_array *z = c->node->n_in > 2 && c->x[2].data ? &c->x[2] : NULL;
+    if (!z || k >= z->n)
+        return 0;
+    return accel_op_is_int(z) ? (double)((const int64_t *)z->data)[k]
+                              : (double)((const real *)z->data)[k];
+}
+
+/* Limits of an integer type. */
+static void limits(double *lo, double *hi, enum accel_dtype dtype)
+{
+    const struct accel_dtype_info *t = accel_dtype_find((int)dtype);
+    *lo = t->is_signed ? -ldexp(1, t->bits - 1) : 0;
+    *hi = (t->is_signed ? ldexp(1, t->bits - 1) : ldexp(1, t->bits)) - 1;
+}
+
+/* round(x / scale) to even, plus the zero point, saturated. */
+static enum accel_err quantize_forward(const struct accel_call *c)
+{
+    const struct accel_array *x = &c->x[0], *y = &c->y[0];
+    struct scales s;
+    double lo, hi;
+    ACCEL_TRY(scales_of(&s, c));
+    if (!accel_op_is_int(y))
+        return accel_fail(ACCEL_ENOSUP, "to %s", accel_dtype_find((int)y->dtype)->name);
+    limits(&lo, &hi, y->dtype);
+    for (int64_t i = 0; i < x->n; i++) {
+        int64_t k = scale_at(&s, i);
+        double v = accel_op_is_int(x) ? (double)((const int64_t *)x->data)[i]
+                                      : (double)((const real *)x->data)[i];
+        real by = ((const real *)c->x[1].data)[k];
+        double q = rint((double)(real)(v / (double)by)) + zero_point(c, k);
+        ((int64_t *)y->data)[i] = isnan(q) ? 0 : (int64_t)fmin(fmax(q, lo), hi);
+    }
+    return ACCEL_OK;
+}
+
+static enum accel_err dequantize_forward(const struct accel_call *c)
+{
+    const struct accel_array *x = &c->x[0];
+    struct scales s;
+    ACCEL_TRY(scales_of(&s, c));
+    for (int64_t i = 0; i < x->n; i++) {
+        int64_t k = scale_at(&s, i);
+        double v = accel_op_is_int(x) ? (double)((const int64_t *)x->data)[i]
+                                      : (double)((const real *)x->data)[i];
+        ((real *)c->y[0].data)[i] =
+            (real)((v - zero_point(c, k)) * (double)((const real *)c->x[1].data)[k]);
+    }
+    return ACCEL_OK;
+}
+
+/* Scale and zero point of [min(x, 0), max(x, 0)] on uint8, then the quantised elements. */
+static enum accel_err dynamic_forward(const struct accel_call *c)
+{
+    const struct accel_array *x = &c->x[0];
+    double lo = 0, hi = 0;
+    for (int64_t i = 0; i < x->n; i++) {
+        double v = (double)((const real *)x->data)[i];
+        lo = v < lo ? v : lo;
+        hi = v > hi ? v : hi;
+    }
+    real scale = (real)((hi - lo) / 255);
+    double zero = scale != 0 ? rint(fmin(fmax(-lo / (double)scale, 0), 255)) : 0;
+    *(real *)c->y[1].data = scale;
+    *(int64_t *)c->y[2].data = (int64_t)zero;
+    for (int64_t i = 0; i < x->n; i++) {
+        double v = (double)((const real *)x->data)[i];
+        double q = scale != 0 ? rint((double)(real)(v / (double)scale)) + zero : 0;
+        ((int64_t *)c->y[0].data)[i] = (int64_t)fmin(fmax(q, 0), 255);
+    }
+    return ACCEL_OK;
+}
+
 static const struct accel_attr_rule quantize_attrs[] = {
     {"axis", ACCEL_ATTR_INT, 0},      {"block_size", ACCEL_ATTR_INT, 0},
     {"saturate", ACCEL_ATTR_INT, 0},  {"output_dtype", ACCEL_ATTR_INT, 0},
@@ -101,20 +217,23 @@ static const char *const examples[] = {"2x3x4 scalar scalar", "2x3x4 3 3 | axis=
                                        "2x8 2x2 2x2 | axis=1 block_size=4", NULL};
 static const char *const dynamic_examples[] = {"2x3x4", NULL};
 
-#define ROW(onnx, dom, opset, flag, rules, shapes, passes)                                         \
+#define ROW(onnx, dom, opset, flag, rules, shapes, passes, fwd)                                    \
     {                                                                                              \
         .name = (onnx), .domain = (dom), .since = (opset), .min_in = 2, .max_in = 3, .min_out = 1, \
         .max_out = 1, .flags = (flag), .attrs = (rules), .parse = parse, .infer = (shapes),        \
-        .carry = (passes), .keep = 1u << 1, .examples = examples                                   \
+        .carry = (passes), .forward = (fwd), .keep = 1u << 1, .examples = examples                 \
     }
 const struct accel_op accel_op_quantizelinear =
-    ROW("QuantizeLinear", "", 10, ACCEL_OP_COMPARES, quantize_attrs, quantize_infer, NULL);
-const struct accel_op accel_op_dequantizelinear =
-    ROW("DequantizeLinear", "", 10, 0, dequantize_attrs, dequantize_infer, carry);
+    ROW("QuantizeLinear", "", 10, ACCEL_OP_COMPARES, quantize_attrs, quantize_infer, NULL,
+        quantize_forward);
+const struct accel_op accel_op_dequantizelinear = ROW(
+    "DequantizeLinear", "", 10, 0, dequantize_attrs, dequantize_infer, carry, dequantize_forward);
 const struct accel_op accel_op_ms_quantizelinear =
-    ROW("QuantizeLinear", "com.microsoft", 1, ACCEL_OP_COMPARES, axis_attrs, quantize_infer, NULL);
+    ROW("QuantizeLinear", "com.microsoft", 1, ACCEL_OP_COMPARES, axis_attrs, quantize_infer, NULL,
+        quantize_forward);
 const struct accel_op accel_op_ms_dequantizelinear =
-    ROW("DequantizeLinear", "com.microsoft", 1, 0, axis_attrs, dequantize_infer, carry);
+    ROW("DequantizeLinear", "com.microsoft", 1, 0, axis_attrs, dequantize_infer, carry,
+        dequantize_forward);
 
 const struct accel_op accel_op_dynamicquantizelinear = {
     .name = "DynamicQuantizeLinear",
@@ -127,5 +246,6 @@ const struct accel_op accel_op_dynamicquantizelinear = {
     .flags = ACCEL_OP_COMPARES,
     .attrs = no_attrs,
     .infer = dynamic_infer,
+    .forward = dynamic_forward,
     .examples = dynamic_examples,
 };

@@ -27,6 +27,20 @@ static enum accel_err dropout_infer(struct accel_node *n)
     return accel_result_like(n, 1, p->mask ? p->mask : dtype, accel_operand(n, 0));
 }
 
+/* Inference: the input, and a mask that keeps everything. */
+static enum accel_err dropout_forward(const struct accel_call *c)
+{
+    if (c->node->n_in > 2 && c->x[2].data && c->x[2].n && *(const int64_t *)c->x[2].data)
+        return accel_fail(ACCEL_ENOSUP, "training_mode is set: a run is not training");
+    accel_array_copy(&c->y[0], 0, &c->x[0], 0, c->x[0].n);
+    if (c->node->n_out > 1 && c->y[1].data) {
+        if (c->y[1].dtype != ACCEL_BOOL)
+            return accel_fail(ACCEL_ENOSUP, "the mask of an old opset");
+        memset(c->y[1].data, 1, (size_t)c->y[1].n);
+    }
+    return ACCEL_OK;
+}
+
 struct draw {
     enum accel_dtype dtype; /* UNDEFINED: that of the input, else F32 */
     int64_t samples;        /* Multinomial: number of draws */
@@ -130,10 +144,11 @@ const struct accel_op accel_op_dropout = {
     .max_in = 3,
     .min_out = 1,
     .max_out = 2,
-    .flags = ACCEL_OP_RANDOM,
+    .flags = ACCEL_OP_RANDOM | ACCEL_OP_MOVES,
     .attrs = dropout_attrs,
     .parse = dropout_parse,
     .infer = dropout_infer,
+    .forward = dropout_forward,
     .examples = (const char *const[]){"2x3", NULL},
 };
 const struct accel_op accel_op_random_normal =

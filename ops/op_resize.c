@@ -203,6 +203,27 @@ static enum accel_err col2im_infer(struct accel_node *n)
     return ACCEL_OK;
 }
 
+/* Depth [N C' b b H W] (DCR) or [N C' b b H W] with the block behind the channel (CRD), seen from
+ * the image: pixel (c, h*b + i, w*b + j) is depth channel (i*b + j)*C' + c, or c*b*b + i*b + j. */
+static enum accel_err blocks_forward(const struct accel_call *c)
+{
+    const struct blocks *p = c->node->params;
+    bool to_space = c->node->op->family != NULL;
+    const struct accel_array *image = to_space ? &c->y[0] : &c->x[0];
+    const struct accel_array *depth = to_space ? &c->x[0] : &c->y[0];
+    const char *mode;
+    ACCEL_TRY(accel_attr_string(&mode, c->node, "mode", "DCR"));
+    bool crd = strcmp(mode, "CRD") == 0;
+    int64_t C = image->dim[1], H = image->dim[2], W = image->dim[3], b = p->size;
+    for (int64_t i = 0; i < image->n; i++) {
+        int64_t w = i % W, h = i / W % H, ch = i / W / H % C, n = i / W / H / C;
+        int64_t block = h % b * b + w % b, d = crd ? ch * b * b + block : block * C + ch;
+        int64_t at = ((n * depth->dim[1] + d) * depth->dim[2] + h / b) * depth->dim[3] + w / b;
+        accel_array_copy(&c->y[0], to_space ? i : at, &c->x[0], to_space ? at : i, 1);
+    }
+    return ACCEL_OK;
+}
+
 /* ------------------------------------------------------------------------------ rows */
 
 static const struct accel_attr_rule resize_attrs[] = {
@@ -234,24 +255,25 @@ static const struct accel_attr_rule col2im_attrs[] = {{"dilations", ACCEL_ATTR_I
                                                       {"strides", ACCEL_ATTR_INTS, 0},
                                                       {0}};
 
-#define ROW(op_name, first, n_min, n_max, rules, prs, inf, fam, eg)                                \
+#define ROW(op_name, first, n_min, n_max, rules, prs, inf, fam, eg, ...)                           \
     {                                                                                              \
         .name = (op_name), .domain = "", .since = (first), .min_in = (n_min), .max_in = (n_max),   \
         .min_out = 1, .max_out = 1, .attrs = (rules), .parse = (prs), .infer = (inf),              \
-        .family = (fam), .examples = (const char *const[]){(eg), NULL},                            \
+        .family = (fam), .examples = (const char *const[]){(eg), NULL}, __VA_ARGS__                \
     }
 
-const struct accel_op accel_op_resize = ROW("Resize", 10, 1, 4, resize_attrs, resize_parse,
-                                            resize_infer, NULL, "1x2x4x4 - - [1,2,8,6]");
-const struct accel_op accel_op_upsample =
-    ROW("Upsample", 1, 1, 2, upsample_attrs, resize_parse, resize_infer, NULL, "1x2x4x4 4");
+const struct accel_op accel_op_resize =
+    ROW("Resize", 10, 1, 4, resize_attrs, resize_parse, resize_infer, NULL, "1x2x4x4 - - [1,2,8,6]",
+        .flags = 0);
+const struct accel_op accel_op_upsample = ROW("Upsample", 1, 1, 2, upsample_attrs, resize_parse,
+                                              resize_infer, NULL, "1x2x4x4 4", .flags = 0);
 const struct accel_op accel_op_grid_sample =
-    ROW("GridSample", 16, 2, 2, grid_attrs, NULL, grid_infer, NULL, "1x2x4x4 1x6x7x2");
+    ROW("GridSample", 16, 2, 2, grid_attrs, NULL, grid_infer, NULL, "1x2x4x4 1x6x7x2", .flags = 0);
 const struct accel_op accel_op_depth_to_space =
     ROW("DepthToSpace", 1, 1, 1, depth_attrs, blocks_parse, blocks_infer, "to space",
-        "1x8x2x3 | blocksize=2");
+        "1x8x2x3 | blocksize=2", .flags = ACCEL_OP_MOVES, .forward = blocks_forward);
 const struct accel_op accel_op_space_to_depth =
     ROW("SpaceToDepth", 1, 1, 1, space_attrs, blocks_parse, blocks_infer, NULL,
-        "1x2x4x6 | blocksize=2");
-const struct accel_op accel_op_col2im =
-    ROW("Col2Im", 18, 3, 3, col2im_attrs, NULL, col2im_infer, NULL, "1x10x12 [5,5] [1,5]");
+        "1x2x4x6 | blocksize=2", .flags = ACCEL_OP_MOVES, .forward = blocks_forward);
+const struct accel_op accel_op_col2im = ROW("Col2Im", 18, 3, 3, col2im_attrs, NULL, col2im_infer,
+                                            NULL, "1x10x12 [5,5] [1,5]", .flags = 0);

@@ -6,22 +6,11 @@
 
 #include "graph/attr.h"
 #include "ops/operand.h"
-
-struct rnn {
-    int gates;
-    bool transposed;
-    const char *type; /* NNI's name */
-};
-
-struct rnn_params {
-    int64_t hidden;     /* 0: not said */
-    int64_t directions; /* 1 or 2 */
-    bool batch_first;
-};
+#include "ops/rnn.h"
 
 static enum accel_err parse(struct accel_node *n, int opset)
 {
-    struct rnn_params *p = ACCEL_NEW(&n->graph->model->arena, struct rnn_params, 1);
+    struct accel_rnn_params *p = ACCEL_NEW(&n->graph->model->arena, struct accel_rnn_params, 1);
     const char *direction;
     int64_t layout;
     (void)opset;
@@ -39,15 +28,16 @@ static enum accel_err parse(struct accel_node *n, int opset)
     else
         return accel_fail(ACCEL_EMODEL, "attribute 'direction' is \"%.50s\"", direction);
     p->batch_first = layout != 0;
+    p->reverse = strcmp(direction, "reverse") == 0;
     n->params = p;
-    return ACCEL_OK;
+    return accel_rnn_read(p, n, ((const struct accel_rnn *)n->op->family)->gates);
 }
 
 /* H, from the attribute or the recurrent weight; both must agree. */
 static enum accel_err hidden(struct accel_dim *h, const struct accel_node *n)
 {
-    const struct rnn *f = n->op->family;
-    const struct rnn_params *p = n->params;
+    const struct accel_rnn *f = n->op->family;
+    const struct accel_rnn_params *p = n->params;
     struct accel_dim said = p->hidden ? accel_dim_of(p->hidden) : accel_dim_unknown();
     struct accel_dim r = accel_operand_dim(n, 2, f->transposed ? 1 : 2);
     struct accel_dim w = accel_operand_dim(n, 1, f->transposed ? 2 : 1);
@@ -64,8 +54,8 @@ static enum accel_err hidden(struct accel_dim *h, const struct accel_node *n)
 
 static enum accel_err check(const struct accel_node *n)
 {
-    const struct rnn *f = n->op->family;
-    const struct rnn_params *p = n->params;
+    const struct accel_rnn *f = n->op->family;
+    const struct accel_rnn_params *p = n->params;
     for (int i = 0; i < 3; i++)
         ACCEL_TRY(accel_operand_check_rank(n, i, 3));
     struct accel_dim in = accel_operand_dim(n, 0, 2);
@@ -82,7 +72,7 @@ static enum accel_err check(const struct accel_node *n)
 
 static enum accel_err infer(struct accel_node *n)
 {
-    const struct rnn_params *p = n->params;
+    const struct accel_rnn_params *p = n->params;
     enum accel_dtype dtype = accel_operand_dtype(n, 0);
     struct accel_dim h = accel_dim_unknown(), d = accel_dim_of(p->directions);
     struct accel_dim t = accel_operand_dim(n, 0, p->batch_first);
@@ -100,8 +90,8 @@ static enum accel_err infer(struct accel_node *n)
 /* T * N * D * G * H * (I + H) */
 static void cost(const struct accel_node *n, struct accel_cost *c)
 {
-    const struct rnn *f = n->op->family;
-    const struct rnn_params *p = n->params;
+    const struct accel_rnn *f = n->op->family;
+    const struct accel_rnn_params *p = n->params;
     struct accel_dim h = accel_dim_unknown(), in = accel_operand_dim(n, 0, 2);
     c->macs = -1;
     if (hidden(&h, n) != ACCEL_OK)
@@ -115,7 +105,7 @@ static void cost(const struct accel_node *n, struct accel_cost *c)
 
 static int weights(const struct accel_node *n, struct accel_weight w[4])
 {
-    const struct rnn *f = n->op->family;
+    const struct accel_rnn *f = n->op->family;
     int out = f->transposed ? 2 : 1, in = f->transposed ? 1 : 2;
     w[0] = (struct accel_weight){1, 3, out, in, -1, f->type, false, 3};
     w[1] = (struct accel_weight){2, 3, out, in, -1, f->type, false, 3};
@@ -152,18 +142,18 @@ static const char *const rnn_examples[] = {"3x2x4 1x5x4 1x5x5 1x10 | hidden_size
 static const char *const q_examples[] = {
     "3x2x4 1x4x20 1x5x20 1x40 2 1x2x5 1x2x5 1x15 1 1 1 1 | hidden_size=5", NULL};
 
-#define ROW(onnx, dom, least, most, outs, rules, eg, ...)                                          \
+#define ROW(onnx, dom, least, most, outs, rules, eg, fwd, ...)                                     \
     {                                                                                              \
         .name = (onnx), .domain = (dom), .since = 1, .min_in = (least), .max_in = (most),          \
         .min_out = 0, .max_out = (outs), .attrs = (rules), .parse = parse, .infer = infer,         \
-        .cost = cost, .weights = weights, .family = &(const struct rnn){__VA_ARGS__},              \
-        .examples = (eg)                                                                           \
+        .cost = cost, .weights = weights, .forward = (fwd), .scratch = accel_rnn_scratch,          \
+        .family = &(const struct accel_rnn){__VA_ARGS__}, .examples = (eg)                         \
     }
 const struct accel_op accel_op_lstm =
-    ROW("LSTM", "", 3, 8, 3, lstm_attrs, lstm_examples, 4, false, "LSTM");
+    ROW("LSTM", "", 3, 8, 3, lstm_attrs, lstm_examples, accel_rnn_forward, 4, false, "LSTM");
 const struct accel_op accel_op_gru =
-    ROW("GRU", "", 3, 6, 2, gru_attrs, gru_examples, 3, false, "GRU");
+    ROW("GRU", "", 3, 6, 2, gru_attrs, gru_examples, accel_rnn_forward, 3, false, "GRU");
 const struct accel_op accel_op_rnn =
-    ROW("RNN", "", 3, 6, 2, rnn_attrs, rnn_examples, 1, false, "RNN");
-const struct accel_op accel_op_ms_dynamicquantizelstm =
-    ROW("DynamicQuantizeLSTM", "com.microsoft", 12, 12, 3, q_attrs, q_examples, 4, true, "LSTM");
+    ROW("RNN", "", 3, 6, 2, rnn_attrs, rnn_examples, accel_rnn_forward, 1, false, "RNN");
+const struct accel_op accel_op_ms_dynamicquantizelstm = ROW(
+    "DynamicQuantizeLSTM", "com.microsoft", 12, 12, 3, q_attrs, q_examples, NULL, 4, true, "LSTM");

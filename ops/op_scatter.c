@@ -127,8 +127,9 @@ static const struct accel_attr_rule nd_attrs[] = {{"reduction", ACCEL_ATTR_STRIN
 #define ROW(op_name, first, rules, inf, fwd, eg)                                                   \
     {                                                                                              \
         .name = (op_name), .domain = "", .since = (first), .min_in = 3, .max_in = 3, .min_out = 1, \
-        .max_out = 1, .flags = ACCEL_OP_MOVES, .attrs = (rules), .parse = parse, .infer = (inf),   \
-        .forward = (fwd), .examples = (const char *const[]){(eg), NULL},                           \
+        .max_out = 1, .flags = ACCEL_OP_MOVES, .data_slots = 1 | 4, .attrs = (rules),              \
+        .parse = parse, .infer = (inf), .forward = (fwd),                                          \
+        .examples = (const char *const[]){(eg), NULL},                                             \
     }
 
 const struct accel_op accel_op_scatter_elements =

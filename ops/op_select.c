@@ -1,7 +1,10 @@
 /* Operators that look at elements to decide which to take: TopK, ArgMax, ArgMin, NonZero, Compress,
  * Unique, OneHot, ReverseSequence, Trilu, NonMaxSuppression. */
+#include <stdlib.h>
+
 #include "ops/arith.h"
 #include "ops/op_util.h"
+#include "ops/real.h"
 
 struct select {
     int64_t axis, keep, k; /* axis is INT64_MIN when the node does not say */
@@ -204,6 +207,207 @@ static enum accel_err nms_infer(struct accel_node *n)
     return accel_result_dims(n, 0, ACCEL_I64, 2, d);
 }
 
+/* ------------------------------------------------------------------------------ kernels */
+
+static double element(const struct accel_array *x, int64_t i)
+{
+    return accel_op_is_int(x) ? (double)((const int64_t *)x->data)[i]
+                              : (double)((const real *)x->data)[i];
+}
+
+static void put(const struct accel_array *y, int64_t i, const struct accel_array *x, int64_t from)
+{
+    if (accel_op_is_int(x))
+        ((int64_t *)y->data)[i] = ((const int64_t *)x->data)[from];
+    else
+        ((real *)y->data)[i] = ((const real *)x->data)[from];
+}
+
+static enum accel_err arg_forward(const struct accel_call *c)
+{
+    const struct accel_array *x = &c->x[0];
+    bool least = c->node->op->family != NULL;
+    int64_t last;
+    int axis;
+    ACCEL_TRY(axis_or(&axis, c->node, 0, x->rank));
+    ACCEL_TRY(accel_attr_int(&last, c->node, "select_last_index", 0));
+    int64_t step = accel_array_span(x, axis + 1, x->rank), size = x->dim[axis];
+    for (int64_t i = 0; size && i < x->n / size; i++) {
+        int64_t first = i / step * step * size + i % step, best = 0;
+        for (int64_t k = 1; k < size; k++) {
+            double v = element(x, first + k * step), b = element(x, first + best * step);
+            if (least ? v < b : v > b)
+                best = k;
+            else if (last && !(v < b) && !(v > b))
+                best = k;
+        }
+        ((int64_t *)c->y[0].data)[i] = best;
+    }
+    return ACCEL_OK;
+}
+
+/* A line of elements that are ranked. */
+struct line {
+    const struct accel_array *x;
+    int64_t first, step;
+    bool largest;
+};
+
+/* The better element first, equal ones by their place. */
+static int by_rank(const void *a, const void *b, void *ctx)
+{
+    const struct line *l = ctx;
+    int64_t i = *(const int64_t *)a, k = *(const int64_t *)b;
+    double x = element(l->x, l->first + i * l->step), y = element(l->x, l->first + k * l->step);
+    if (x < y || x > y)
+        return (x > y) == l->largest ? -1 : 1;
+    return i < k ? -1 : i > k;
+}
+
+static size_t topk_scratch(const struct accel_call *c)
+{
+    return (size_t)c->x[0].n * sizeof(int64_t);
+}
+
+static enum accel_err topk_forward(const struct accel_call *c)
+{
+    const struct accel_array *x = &c->x[0], *y = &c->y[0];
+    int64_t largest, *rank = c->scratch;
+    int axis;
+    ACCEL_TRY(axis_or(&axis, c->node, -1, x->rank));
+    ACCEL_TRY(accel_attr_int(&largest, c->node, "largest", 1));
+    int64_t step = accel_array_span(x, axis + 1, x->rank), size = x->dim[axis], k = y->dim[axis];
+    if (k > size)
+        return accel_fail(ACCEL_ESHAPE, "k is %lld, axis %d has %lld", (long long)k, axis,
+                          (long long)size);
+    for (int64_t i = 0; size && i < x->n / size; i++) {
+        struct line l = {x, i / step * step * size + i % step, step, largest != 0};
+        int64_t to = i / step * step * k + i % step;
+        for (int64_t e = 0; e < size; e++)
+            rank[e] = e;
+        qsort_r(rank, (size_t)size, sizeof *rank, by_rank, &l);
+        for (int64_t e = 0; e < k; e++) {
+            put(y, to + e * step, x, l.first + rank[e] * step);
+            if (c->node->n_out > 1 && c->y[1].data)
+                ((int64_t *)c->y[1].data)[to + e * step] = rank[e];
+        }
+    }
+    return ACCEL_OK;
+}
+
+static int64_t truths(const struct accel_array *a, int64_t most)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < a->n && i < most; i++)
+        n += ((const int64_t *)a->data)[i] != 0;
+    return n;
+}
+
+static enum accel_err nonzero_size(const struct accel_call *c, int slot, int64_t *dim)
+{
+    (void)slot;
+    dim[1] = 0;
+    for (int64_t i = 0; i < c->x[0].n; i++)
+        dim[1] += element(&c->x[0], i) != 0;
+    return ACCEL_OK;
+}
+
+static enum accel_err compress_axis(int *axis, int64_t *size, const struct accel_call *c)
+{
+    const struct select *p = c->node->params;
+    *axis = 0;
+    if (p->axis != INT64_MIN)
+        ACCEL_TRY(axis_or(axis, c->node, 0, c->x[0].rank));
+    *size = p->axis == INT64_MIN ? c->x[0].n : c->x[0].dim[*axis];
+    return ACCEL_OK;
+}
+
+static enum accel_err compress_size(const struct accel_call *c, int slot, int64_t *dim)
+{
+    int axis;
+    int64_t size;
+    (void)slot;
+    ACCEL_TRY(compress_axis(&axis, &size, c));
+    dim[axis] = truths(&c->x[1], size);
+    return ACCEL_OK;
+}
+
+static enum accel_err compress_forward(const struct accel_call *c)
+{
+    const struct select *p = c->node->params;
+    const struct accel_array *x = &c->x[0], *y = &c->y[0];
+    int axis;
+    int64_t size, at = 0;
+    ACCEL_TRY(compress_axis(&axis, &size, c));
+    int64_t step = p->axis == INT64_MIN ? 1 : accel_array_span(x, axis + 1, x->rank);
+    for (int64_t i = 0; size && i < x->n / step; i++) {
+        int64_t k = i % size;
+        if (k < c->x[1].n && ((const int64_t *)c->x[1].data)[k] != 0 && (at + 1) * step <= y->n)
+            for (int64_t e = 0; e < step; e++)
+                put(y, at * step + e, x, i * step + e);
+        at += k < c->x[1].n && ((const int64_t *)c->x[1].data)[k] != 0;
+    }
+    return ACCEL_OK;
+}
+
+static enum accel_err onehot_forward(const struct accel_call *c)
+{
+    const struct accel_array *x = &c->x[0], *y = &c->y[0];
+    int axis;
+    ACCEL_TRY(axis_or(&axis, c->node, -1, y->rank));
+    int64_t step = accel_array_span(y, axis + 1, y->rank), depth = y->dim[axis];
+    for (int64_t i = 0; i < y->n; i++) {
+        int64_t k = i / step % depth, from = i / (step * depth) * step + i % step;
+        double want = element(x, from);
+        want = want < 0 ? want + (double)depth : want;
+        put(y, i, &c->x[2], want >= (double)k && want < (double)k + 1);
+    }
+    return ACCEL_OK;
+}
+
+static enum accel_err trilu_forward(const struct accel_call *c)
+{
+    const struct accel_array *x = &c->x[0], *y = &c->y[0];
+    int64_t upper, k = c->node->n_in > 1 && c->x[1].data ? *(const int64_t *)c->x[1].data : 0;
+    int64_t cols = x->dim[x->rank - 1], rows = x->dim[x->rank - 2];
+    ACCEL_TRY(accel_attr_int(&upper, c->node, "upper", 1));
+    k = k > cols ? cols : k < -rows ? -rows : k;
+    for (int64_t i = 0; i < x->n; i++) {
+        int64_t off = i % cols - i / cols % rows;
+        bool keep = upper ? off >= k : off <= k;
+        if (keep)
+            put(y, i, x, i);
+        else if (accel_op_is_int(y))
+            ((int64_t *)y->data)[i] = 0;
+        else
+            ((real *)y->data)[i] = 0;
+    }
+    return ACCEL_OK;
+}
+
+static enum accel_err reverse_forward(const struct accel_call *c)
+{
+    const struct accel_array *x = &c->x[0], *len = &c->x[1];
+    int64_t batch, time;
+    ACCEL_TRY(accel_attr_int(&batch, c->node, "batch_axis", 1));
+    ACCEL_TRY(accel_attr_int(&time, c->node, "time_axis", 0));
+    if (batch < 0 || batch > 1 || time < 0 || time > 1 || batch == time)
+        return accel_fail(ACCEL_EMODEL, "batch_axis %lld, time_axis %lld", (long long)batch,
+                          (long long)time);
+    int64_t step = accel_array_span(x, 2, x->rank);
+    for (int64_t i = 0; i < x->n; i++) {
+        int64_t at[2] = {i / step / x->dim[1], i / step % x->dim[1]};
+        int64_t n = at[batch] < len->n ? ((const int64_t *)len->data)[at[batch]] : 0;
+        if (n < 0 || n > x->dim[time])
+            return accel_fail(ACCEL_ESHAPE, "a sequence has %lld steps of %lld", (long long)n,
+                              (long long)x->dim[time]);
+        if (at[time] < n)
+            at[time] = n - 1 - at[time];
+        put(&c->y[0], i, x, (at[0] * x->dim[1] + at[1]) * step + i % step);
+    }
+    return ACCEL_OK;
+}
+
 /* ------------------------------------------------------------------------------ rows */
 
 static const struct accel_attr_rule topk_attrs[] = {{"axis", ACCEL_ATTR_INT, 0},
@@ -223,30 +427,37 @@ static const struct accel_attr_rule reverse_attrs[] = {
 static const struct accel_attr_rule trilu_attrs[] = {{"upper", ACCEL_ATTR_INT, 0}, {0}};
 static const struct accel_attr_rule nms_attrs[] = {{"center_point_box", ACCEL_ATTR_INT, 0}, {0}};
 
-#define ROW(op_name, first, n_min, n_max, o_min, o_max, rules, inf, fwd, eg)                       \
+static const bool least = true;
+
+#define ROW(op_name, first, n_min, n_max, o_min, o_max, flag, rules, inf, eg, ...)                 \
     {                                                                                              \
         .name = (op_name), .domain = "", .since = (first), .min_in = (n_min), .max_in = (n_max),   \
-        .min_out = (o_min), .max_out = (o_max), .attrs = (rules), .parse = parse, .infer = (inf),  \
-        .forward = (fwd), .examples = (const char *const[]){(eg), NULL},                           \
+        .min_out = (o_min), .max_out = (o_max), .flags = (flag), .attrs = (rules), .parse = parse, \
+        .infer = (inf), .examples = (const char *const[]){(eg), NULL}, __VA_ARGS__                 \
     }
 
 const struct accel_op accel_op_topk =
-    ROW("TopK", 1, 1, 2, 2, 2, topk_attrs, topk_infer, NULL, "3x8 [2]");
-const struct accel_op accel_op_arg_max =
-    ROW("ArgMax", 1, 1, 1, 1, 1, arg_attrs, arg_infer, NULL, "3x4 | axis=1");
+    ROW("TopK", 1, 1, 2, 2, 2, ACCEL_OP_COMPARES, topk_attrs, topk_infer, "3x8 [2]",
+        .forward = topk_forward, .scratch = topk_scratch);
+const struct accel_op accel_op_arg_max = ROW("ArgMax", 1, 1, 1, 1, 1, ACCEL_OP_COMPARES, arg_attrs,
+                                             arg_infer, "3x4 | axis=1", .forward = arg_forward);
 const struct accel_op accel_op_arg_min =
-    ROW("ArgMin", 1, 1, 1, 1, 1, arg_attrs, arg_infer, NULL, "3x4 | axis=1 keepdims=0");
+    ROW("ArgMin", 1, 1, 1, 1, 1, ACCEL_OP_COMPARES, arg_attrs, arg_infer, "3x4 | axis=1 keepdims=0",
+        .forward = arg_forward, .family = &least);
 const struct accel_op accel_op_non_zero =
-    ROW("NonZero", 9, 1, 1, 1, 1, NULL, nonzero_infer, nonzero_forward, "3x4");
+    ROW("NonZero", 9, 1, 1, 1, 1, 0, NULL, nonzero_infer, "3x4", .forward = nonzero_forward,
+        .size = nonzero_size);
 const struct accel_op accel_op_compress =
-    ROW("Compress", 9, 2, 2, 1, 1, axis_attrs, compress_infer, NULL, "3x4 bool:3 | axis=0");
+    ROW("Compress", 9, 2, 2, 1, 1, 0, axis_attrs, compress_infer, "3x4 bool:3 | axis=0",
+        .forward = compress_forward, .size = compress_size);
 const struct accel_op accel_op_unique =
-    ROW("Unique", 11, 1, 1, 1, 4, unique_attrs, unique_infer, NULL, "3x4 | axis=0");
-const struct accel_op accel_op_one_hot =
-    ROW("OneHot", 9, 3, 3, 1, 1, axis_attrs, onehot_infer, NULL, "i64:3 scalar[5] 2");
+    ROW("Unique", 11, 1, 1, 1, 4, 0, unique_attrs, unique_infer, "3x4 | axis=0", .forward = NULL);
+const struct accel_op accel_op_one_hot = ROW("OneHot", 9, 3, 3, 1, 1, 0, axis_attrs, onehot_infer,
+                                             "i64:3 scalar[5] 2", .forward = onehot_forward);
 const struct accel_op accel_op_reverse_sequence =
-    ROW("ReverseSequence", 10, 2, 2, 1, 1, reverse_attrs, reverse_infer, NULL, "4x2 i64:2");
+    ROW("ReverseSequence", 10, 2, 2, 1, 1, 0, reverse_attrs, reverse_infer, "4x2 i64:2",
+        .forward = reverse_forward);
 const struct accel_op accel_op_trilu =
-    ROW("Trilu", 14, 1, 2, 1, 1, trilu_attrs, trilu_infer, NULL, "3x4");
-const struct accel_op accel_op_non_max_suppression =
-    ROW("NonMaxSuppression", 10, 2, 5, 1, 1, nms_attrs, nms_infer, NULL, "1x6x4 1x2x6");
+    ROW("Trilu", 14, 1, 2, 1, 1, 0, trilu_attrs, trilu_infer, "3x4", .forward = trilu_forward);
+const struct accel_op accel_op_non_max_suppression = ROW(
+    "NonMaxSuppression", 10, 2, 5, 1, 1, 0, nms_attrs, nms_infer, "1x6x4 1x2x6", .forward = NULL);

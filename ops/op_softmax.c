@@ -3,6 +3,8 @@
  *
  * Below opset 13 the first three see the input as a matrix cut at `axis` (default 1) and normalise
  * over all axes behind it; from then on over one axis (default the last). */
+#include <math.h>
+
 #include "graph/attr.h"
 #include "ops/arith.h"
 #include "ops/operand.h"
@@ -32,6 +34,50 @@ static enum accel_err softmax_infer(struct accel_node *n)
     if (rank > 0 && !(p->as_matrix && p->axis == rank))
         ACCEL_TRY(accel_axis_of(&axis, p->axis, rank));
     return accel_result_like(n, 0, accel_operand_dtype(n, 0), accel_operand(n, 0));
+}
+
+enum softmax_kind { SOFTMAX, LOG_SOFTMAX, HARDMAX };
+
+/* One line of `size` elements, `step` apart. */
+static void softmax_line(real *y, const real *x, int64_t size, int64_t step, enum softmax_kind kind)
+{
+    int64_t top = 0;
+    double sum = 0;
+    for (int64_t k = 1; k < size; k++)
+        if (x[k * step] > x[top * step])
+            top = k;
+    double most = (double)x[top * step];
+    for (int64_t k = 0; kind != HARDMAX && k < size; k++)
+        sum += exp((double)x[k * step] - most);
+    for (int64_t k = 0; k < size; k++) {
+        double v = (double)x[k * step] - most;
+        y[k * step] = (real)(kind == SOFTMAX   ? exp(v) / sum
+                             : kind == HARDMAX ? k == top
+                                               : v - log(sum));
+    }
+}
+
+static enum accel_err softmax_forward(const struct accel_call *c)
+{
+    const struct softmax_params *p = c->node->params;
+    const struct accel_array *x = &c->x[0];
+    enum softmax_kind kind = *(const enum softmax_kind *)c->node->op->family;
+    int axis = 0;
+    int64_t step = 1, size = 1;
+    if (x->rank > 0 && !(p->as_matrix && p->axis == x->rank)) {
+        ACCEL_TRY(accel_axis_of(&axis, p->axis, x->rank));
+        for (int d = axis + 1; d < x->rank; d++)
+            step *= x->dim[d];
+        size = x->dim[axis];
+    }
+    if (p->as_matrix) {
+        size *= step;
+        step = 1;
+    }
+    for (int64_t i = 0; i < x->n; i++)
+        if (i / step % size == 0)
+            softmax_line((real *)c->y[0].data + i, (const real *)x->data + i, size, step, kind);
+    return ACCEL_OK;
 }
 
 /* ------------------------------------------------------------------ CumSum, CumProd */
@@ -101,15 +147,17 @@ static const struct accel_attr_rule scan_attrs[] = {
 static const char *const softmax_examples[] = {"2x3x4", "2x3x4 | axis=1", NULL};
 static const char *const scan_examples[] = {"2x3x4 scalar", "5 1 | exclusive=1 reverse=1", NULL};
 
-#define ROW(onnx)                                                                                  \
+static const enum softmax_kind is_softmax = SOFTMAX, is_log = LOG_SOFTMAX, is_hard = HARDMAX;
+
+#define ROW(onnx, what)                                                                            \
     {                                                                                              \
         .name = (onnx), .domain = "", .since = 1, .min_in = 1, .max_in = 1, .min_out = 1,          \
         .max_out = 1, .attrs = softmax_attrs, .parse = softmax_parse, .infer = softmax_infer,      \
-        .examples = softmax_examples                                                               \
+        .forward = softmax_forward, .family = (what), .examples = softmax_examples                 \
     }
-const struct accel_op accel_op_softmax = ROW("Softmax");
-const struct accel_op accel_op_logsoftmax = ROW("LogSoftmax");
-const struct accel_op accel_op_hardmax = ROW("Hardmax");
+const struct accel_op accel_op_softmax = ROW("Softmax", &is_softmax);
+const struct accel_op accel_op_logsoftmax = ROW("LogSoftmax", &is_log);
+const struct accel_op accel_op_hardmax = ROW("Hardmax", &is_hard);
 
 static const bool multiplies = true;
 

@@ -127,3 +127,44 @@ enum accel_err accel_window_size(struct accel_dim *out, struct accel_symbols *s,
         return accel_dim_derive(out, s, in, 1, add + stride - 1, stride, 1);
     return ACCEL_OK;
 }
+
+/* Padding in front of an axis; SAME pads what is missing, the odd one at the end (UPPER) or in
+ * front. */
+static int64_t begin_of(const struct accel_window *w, const struct accel_window_axis *a, int i,
+                        bool transposed)
+{
+    int64_t extent = (a->k - 1) * a->dilation + 1, total;
+    if (transposed)
+        total = a->stride * (a->in - 1) + extent - a->out;
+    else
+        total = (a->out - 1) * a->stride + extent - a->in;
+    if (w->auto_pad == ACCEL_PAD_SAME_UPPER || w->auto_pad == ACCEL_PAD_SAME_LOWER) {
+        total = total > 0 ? total : 0;
+        return w->auto_pad == ACCEL_PAD_SAME_UPPER ? total / 2 : total - total / 2;
+    }
+    return w->auto_pad == ACCEL_PAD_GIVEN && w->pad ? w->pad[i] : 0;
+}
+
+enum accel_err accel_window_axes(struct accel_window_axis axis[3], const struct accel_window *w,
+                                 const struct accel_array *x, const struct accel_array *y,
+                                 const int64_t *k, bool transposed)
+{
+    int n = x->rank - 2, skip = 3 - n;
+    if (n > 3)
+        return accel_fail(ACCEL_ENOSUP, "%d spatial axes, at most 3 can be computed", n);
+    for (int i = 0; i < 3; i++)
+        axis[i] = (struct accel_window_axis){1, 1, 1, 1, 1, 0, 0};
+    for (int i = 0; i < n; i++) {
+        struct accel_window_axis *a = &axis[skip + i];
+        a->in = x->dim[2 + i];
+        a->out = y->dim[2 + i];
+        a->k = k[i];
+        a->stride = accel_window_stride(w, i);
+        a->dilation = w->dilation ? w->dilation[i] : 1;
+        a->begin = begin_of(w, a, i, transposed);
+        a->end = w->auto_pad == ACCEL_PAD_GIVEN && w->pad
+                     ? w->pad[w->n_pad / 2 + (size_t)i]
+                     : (a->out - 1) * a->stride + (a->k - 1) * a->dilation + 1 - a->in - a->begin;
+    }
+    return ACCEL_OK;
+}

@@ -48,4 +48,26 @@ enum accel_err accel_window_size(struct accel_dim *out, struct accel_symbols *s,
                                  const struct accel_window *w, int axis, struct accel_dim in,
                                  struct accel_dim k) ACCEL_CHECKED;
 
+/* One spatial axis of a kernel's loops: input position = o * stride - begin + t * dilation. */
+struct accel_window_axis {
+    int64_t in, out, k, stride, dilation, begin, end; /* begin, end: padding */
+};
+
+/* Up to three spatial axes of a call, filled up in front with axes of size 1; x and y are [N C D…],
+ * k holds the taps. ENOSUP for more. Transposed: in and out change places in the formula. */
+enum accel_err accel_window_axes(struct accel_window_axis axis[3], const struct accel_window *w,
+                                 const struct accel_array *x, const struct accel_array *y,
+                                 const int64_t *k, bool transposed) ACCEL_CHECKED;
+
+/* The outputs [*lo, *hi) whose tap t meets the input. */
+static inline void accel_window_range(int64_t *lo, int64_t *hi, const struct accel_window_axis *a,
+                                      int64_t t)
+{
+    int64_t off = t * a->dilation - a->begin; /* in = o * stride + off */
+    *lo = off >= 0 ? 0 : (-off + a->stride - 1) / a->stride;
+    *hi = a->in - off <= 0 ? 0 : (a->in - off - 1) / a->stride + 1;
+    *hi = *hi < a->out ? *hi : a->out;
+    *lo = *lo < *hi ? *lo : *hi;
+}
+
 #endif

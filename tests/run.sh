@@ -163,7 +163,7 @@ if "$python" -c 'import onnx, onnxruntime, numpy' 2>/dev/null; then
     cases=$top/../shared/cases
     if [ -d "$cases" ]; then
         log=$build/log/cases
-        timeout 900 "$python" "$cases/run.py" --bin-dir "$build/release/bin" --wave io,level >"$log" 2>&1
+        timeout 900 "$python" "$cases/run.py" --bin-dir "$build/release/bin" --wave io,level,run >"$log" 2>&1
         status=$?
         grep -v '^ok ' "$log"
         good=$(grep -c '^ok ' "$log") wrong=$(grep -c '^FAIL ' "$log")

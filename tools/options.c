@@ -224,6 +224,7 @@ void accel_options_clear(struct accel_options *opt)
     accel_free(opt->set.at);
     accel_free(opt->dim.at);
     accel_free(opt->input_shape.at);
+    accel_free(opt->input.at);
     accel_free(opt->arg.at);
     *opt = (struct accel_options){0};
 }

@@ -46,6 +46,10 @@ struct accel_options {
     /* new */
     bool no_bias;
     int64_t features; /* 0: not given */
+    /* run, compare */
+    struct accel_text_list input;
+    int64_t max_steps; /* 0: not given */
+    const char *atol, *rtol;
     /* what is no option */
     struct accel_text_list arg;
 };

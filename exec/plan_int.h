@@ -1,0 +1,78 @@
+/* plan_int.h - what planner and runner of this room share. */
+#ifndef ACCEL_EXEC_PLAN_INT_H
+#define ACCEL_EXEC_PLAN_INT_H
+
+#include "exec/plan.h"
+
+/* Where a value is while the model runs. */
+struct accel_cell {
+    struct accel_array a; /* data NULL: not made yet */
+    int64_t *dim;         /* a.dim, on the heap */
+    size_t dim_cap;
+    void *own; /* memory of this cell alone, kept from run to run */
+    size_t own_size;
+    bool fixed;      /* its place is in the block, its dims hold for all runs with these inputs */
+    uint64_t offset; /* in the block */
+};
+
+/* The values of one graph: the main one, a body, or a function's. Bodies keep theirs between turns.
+ */
+struct accel_frame {
+    struct accel_graph *graph;
+    const struct accel_node *call;   /* the function call, or NULL */
+    struct accel_cell *cell;         /* [graph->n_value] by value->index */
+    struct accel_frame *outer;       /* of the graph around it; NULL: main graph, function */
+    struct accel_frame *inner;       /* first frame below this one … */
+    struct accel_frame *next;        /* … and its sibling */
+    const struct accel_node *holder; /* the node of `outer` that it belongs to */
+};
+
+/* Room for one converted operand, kept from node to node. */
+struct accel_room {
+    void *at;
+    size_t size;
+};
+
+struct accel_plan {
+    struct accel_model *model;
+    struct accel_plan_options opt;
+    struct accel_frame *main;
+    struct accel_value **input; /* [n_input] */
+    int n_input;
+    bool *given;  /* [n_input] */
+    bool settled; /* shapes and block fit the inputs */
+    char *block;
+    uint64_t block_size, constant_size;
+    struct accel_room *room; /* [n_room] what nodes at work need; nested ones stack theirs */
+    size_t n_room, n_room_used, room_cap;
+    int64_t steps;
+};
+
+enum accel_err accel_frame_new(struct accel_frame **out, struct accel_graph *g,
+                               struct accel_frame *outer,
+                               const struct accel_node *holder) ACCEL_CHECKED;
+void accel_frame_free(struct accel_frame *f);
+
+/* The cell of a value, looked up through the frames outwards. */
+struct accel_cell *accel_frame_cell(struct accel_frame *f, const struct accel_value *v);
+
+/* Dims and memory for a cell outside of the block. */
+enum accel_err accel_cell_resize(struct accel_cell *c, enum accel_dtype dtype, int rank,
+                                 const int64_t *dim) ACCEL_CHECKED;
+enum accel_err accel_cell_copy(struct accel_cell *c, const struct accel_array *from) ACCEL_CHECKED;
+
+/* plan.c: reads the constants of a frame. */
+enum accel_err accel_frame_load(struct accel_plan *p, struct accel_frame *f) ACCEL_CHECKED;
+
+/* layout.c: gives the main graph's values of known size their places in the block. */
+enum accel_err accel_plan_lay_out(struct accel_plan *p) ACCEL_CHECKED;
+
+/* run.c: the frame of a graph that `holder` runs, made when it first runs. */
+enum accel_err accel_frame_below(struct accel_frame **out, struct accel_plan *p,
+                                 struct accel_frame *f, struct accel_graph *g,
+                                 const struct accel_node *holder) ACCEL_CHECKED;
+
+/* run.c: all nodes of a frame in order. */
+enum accel_err accel_frame_run(struct accel_plan *p, struct accel_frame *f) ACCEL_CHECKED;
+
+#endif

@@ -1,0 +1,310 @@
+/* run.c - one node after the other.
+ *
+ * A node's operands are described as the kernel wants them (graph/op.h): as stored where the
+ * operator only moves elements or the stored type is the computing one, else converted into room
+ * that is kept from node to node. Where the plan does not know an output's size, the node is
+ * inferred again with the contents at hand; where only the contents tell, the operator is asked. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "exec/bodies.h"
+#include "exec/plan_int.h"
+#include "graph/constprop.h"
+#include "graph/infer.h"
+
+/* Room of `size` bytes until room_give_back(). */
+static enum accel_err room_take(void **out, struct accel_plan *p, size_t size)
+{
+    if (!ACCEL_GROW(p->room, p->room_cap, p->n_room_used + 1))
+        return accel_fail_nomem();
+    while (p->n_room <= p->n_room_used)
+        p->room[p->n_room++] = (struct accel_room){NULL, 0};
+    struct accel_room *r = &p->room[p->n_room_used++];
+    if (r->size < size || !r->at) {
+        void *more = accel_alloc_pages(size + 64);
+        if (!more)
+            return accel_fail_nomem();
+        accel_free(r->at);
+        *r = (struct accel_room){more, size};
+    }
+    *out = r->at;
+    return ACCEL_OK;
+}
+
+/* The type that kernels compute with: real (float) or int64_t. OTHER: neither. */
+static enum accel_class class_of(enum accel_dtype dtype)
+{
+    return accel_dtype_find((int)dtype)->cls;
+}
+
+static bool is_computed_as_stored(enum accel_dtype dtype)
+{
+    return dtype == ACCEL_F32 || dtype == ACCEL_I64 || dtype == ACCEL_U64;
+}
+
+#define PIECE 512
+
+static void widen(void *to, const struct accel_array *a)
+{
+    double piece[PIECE];
+    if (class_of(a->dtype) == ACCEL_CLASS_INT) {
+        accel_dtype_to_i64(a->dtype, a->data, 0, (size_t)a->n, to);
+        return;
+    }
+    for (int64_t i = 0; i < a->n; i += PIECE) {
+        size_t n = (size_t)(a->n - i < PIECE ? a->n - i : PIECE);
+        accel_dtype_to_f64(a->dtype, a->data, (size_t)i, n, piece);
+        for (size_t k = 0; k < n; k++)
+            ((float *)to)[(size_t)i + k] = (float)piece[k];
+    }
+}
+
+static void narrow(const struct accel_array *a, const void *from)
+{
+    double piece[PIECE];
+    bool ints = class_of(a->dtype) == ACCEL_CLASS_INT;
+    for (int64_t i = 0; i < a->n; i += PIECE) {
+        size_t n = (size_t)(a->n - i < PIECE ? a->n - i : PIECE);
+        for (size_t k = 0; k < n; k++)
+            piece[k] = ints ? (double)((const int64_t *)from)[(size_t)i + k]
+                            : (double)((const float *)from)[(size_t)i + k];
+        accel_dtype_from_f64(a->dtype, piece, n, a->data, (size_t)i);
+    }
+}
+
+/* Operators that move data read indices, sizes and conditions as int64_t. */
+static bool is_converted(const struct accel_node *n, int slot, enum accel_dtype dtype)
+{
+    const struct accel_op *op = n->op;
+    if (op->flags & ACCEL_OP_BODIES || is_computed_as_stored(dtype))
+        return false;
+    if (!(op->flags & ACCEL_OP_MOVES))
+        return true;
+    unsigned data = op->data_slots ? op->data_slots : 1u;
+    return !(op->flags & ACCEL_OP_VARIADIC) && !(slot < 32 && data >> slot & 1u);
+}
+
+static enum accel_err describe_input(struct accel_array *x, struct accel_plan *p,
+                                     struct accel_frame *f, const struct accel_node *n, int slot)
+{
+    const struct accel_value *v = n->in[slot];
+    *x = (struct accel_array){0};
+    if (!v)
+        return ACCEL_OK;
+    const struct accel_cell *c = accel_frame_cell(f, v);
+    if (!c || !c->a.data)
+        return accel_fail(ACCEL_ENOSUP, "input '%.200s' has no value", v->name);
+    *x = c->a;
+    if (!is_converted(n, slot, c->a.dtype))
+        return ACCEL_OK;
+    if (class_of(c->a.dtype) == ACCEL_CLASS_OTHER)
+        return accel_fail(ACCEL_ENOSUP, "input '%.200s' is %s", v->name,
+                          accel_dtype_find((int)c->a.dtype)->name);
+    ACCEL_TRY(room_take(&x->data, p, (size_t)c->a.n * sizeof(int64_t)));
+    widen(x->data, &c->a);
+    return ACCEL_OK;
+}
+
+/* Tells the node's infer function what its inputs are: sizes, types, and small contents. */
+static enum accel_err show_input(struct accel_plan *p, struct accel_value *v,
+                                 const struct accel_array *a)
+{
+    struct accel_known *k;
+    void *at;
+    struct accel_dim *dim;
+    ACCEL_TRY(room_take(&at, p, (size_t)(a->rank + 1) * sizeof *dim));
+    dim = at;
+    for (int i = 0; i < a->rank; i++)
+        dim[i] = accel_dim_of(a->dim[i]);
+    v->shape = (struct accel_shape){a->rank, dim};
+    v->dtype = a->dtype;
+    v->known = NULL;
+    enum accel_class cls = class_of(a->dtype);
+    if (a->n > ACCEL_KNOWN_MAX || cls == ACCEL_CLASS_OTHER)
+        return ACCEL_OK;
+    ACCEL_TRY(room_take(&at, p, sizeof *k));
+    k = at;
+    k->n = a->n;
+    k->real = cls == ACCEL_CLASS_REAL;
+    ACCEL_TRY(room_take(&at, p, (size_t)a->n * sizeof(int64_t)));
+    widen(at, a);
+    for (int i = 0; i < ACCEL_N_PROBES; i++)
+        k->probe[i] = at;
+    v->known = k;
+    return ACCEL_OK;
+}
+
+/* Sizes of an output that only contents tell. */
+static enum accel_err ask_size(struct accel_cell *c, struct accel_plan *p,
+                               const struct accel_call *call, int slot)
+{
+    const struct accel_node *n = call->node;
+    const struct accel_value *v = n->out[slot];
+    int64_t *dim;
+    void *at;
+    if (!n->op->size || v->shape.rank < 0)
+        return accel_fail(ACCEL_ENOSUP, "the size of output '%.200s' is not known", v->name);
+    ACCEL_TRY(room_take(&at, p, (size_t)(v->shape.rank + 1) * sizeof *dim));
+    dim = at;
+    for (int i = 0; i < v->shape.rank; i++)
+        dim[i] = v->shape.dim[i].n;
+    ACCEL_TRY(n->op->size(call, slot, dim));
+    return accel_cell_resize(c, v->dtype, v->shape.rank, dim);
+}
+
+/* Infers the node with what is there and gives its outputs memory. */
+static enum accel_err size_outputs(struct accel_plan *p, struct accel_frame *f,
+                                   const struct accel_call *call)
+{
+    struct accel_node *n = f->graph->node[call->node->index];
+    struct accel_symbols *s = &p->model->symbols;
+    struct accel_arena_mark mark = accel_arena_mark(&s->inferred);
+    uint64_t known_size = s->known_size;
+    enum accel_err err = ACCEL_OK;
+    for (int i = 0; !err && i < n->n_in; i++)
+        if (n->in[i])
+            err = show_input(p, n->in[i], &accel_frame_cell(f, n->in[i])->a);
+    if (!err)
+        err = n->op->infer(n);
+    for (int i = 0; !err && i < n->n_out; i++) {
+        struct accel_value *v = n->out[i];
+        if (!v)
+            continue;
+        struct accel_cell *c = &f->cell[v->index];
+        int64_t count = accel_shape_count(&v->shape);
+        if (count < 0) {
+            err = ask_size(c, p, call, i);
+            continue;
+        }
+        void *at;
+        ACCEL_GOTO(err, room_take(&at, p, (size_t)(v->shape.rank + 1) * sizeof(int64_t)));
+        for (int d = 0; d < v->shape.rank; d++)
+            ((int64_t *)at)[d] = v->shape.dim[d].n;
+        err = accel_cell_resize(c, v->dtype, v->shape.rank, at);
+    }
+done:
+    for (int i = 0; i < n->n_in; i++)
+        if (n->in[i]) {
+            n->in[i]->known = NULL;
+            n->in[i]->shape.rank = -1; /* its dims were in our room */
+        }
+    for (int i = 0; i < n->n_out; i++)
+        if (n->out[i])
+            n->out[i]->shape.rank = -1;
+    accel_arena_rewind(&s->inferred, mark);
+    s->known_size = known_size;
+    return err;
+}
+
+static bool all_fixed(const struct accel_frame *f, const struct accel_node *n)
+{
+    for (int i = 0; i < n->n_out; i++)
+        if (n->out[i] && !f->cell[n->out[i]->index].fixed)
+            return false;
+    return true;
+}
+
+static enum accel_err describe_outputs(struct accel_array *y, struct accel_plan *p,
+                                       struct accel_frame *f, const struct accel_node *n)
+{
+    for (int i = 0; i < n->n_out; i++) {
+        y[i] = (struct accel_array){0};
+        if (!n->out[i])
+            continue;
+        y[i] = f->cell[n->out[i]->index].a;
+        if (!(n->op->flags & ACCEL_OP_MOVES) && !is_computed_as_stored(y[i].dtype)) {
+            if (class_of(y[i].dtype) == ACCEL_CLASS_OTHER)
+                return accel_fail(ACCEL_ENOSUP, "output '%.200s' is %s", n->out[i]->name,
+                                  accel_dtype_find((int)y[i].dtype)->name);
+            ACCEL_TRY(room_take(&y[i].data, p, (size_t)y[i].n * sizeof(int64_t)));
+        }
+    }
+    return ACCEL_OK;
+}
+
+static enum accel_err take_scratch(struct accel_plan *p, struct accel_call *call)
+{
+    const struct accel_op *op = call->node->op;
+    return op->scratch ? room_take(&call->scratch, p, op->scratch(call)) : ACCEL_OK;
+}
+
+static enum accel_err run_kernel(struct accel_plan *p, struct accel_frame *f, struct accel_node *n)
+{
+    struct accel_array *x, *y;
+    void *at;
+    ACCEL_TRY(room_take(&at, p, (size_t)(n->n_in + 1) * sizeof *x));
+    x = at;
+    ACCEL_TRY(room_take(&at, p, (size_t)(n->n_out + 1) * sizeof *y));
+    y = at;
+    for (int i = 0; i < n->n_in; i++)
+        ACCEL_TRY(describe_input(&x[i], p, f, n, i));
+    struct accel_call call = {.node = n, .x = x, .y = y};
+    if (n->op->flags & ACCEL_OP_BODIES) {
+        ACCEL_TRY(take_scratch(p, &call));
+        return accel_bodies_run(p, f, &call);
+    }
+    if (!all_fixed(f, n))
+        ACCEL_TRY(size_outputs(p, f, &call));
+    ACCEL_TRY(describe_outputs(y, p, f, n));
+    ACCEL_TRY(take_scratch(p, &call));
+    ACCEL_TRY(n->op->forward(&call));
+    for (int i = 0; i < n->n_out; i++)
+        if (n->out[i] && y[i].data != f->cell[n->out[i]->index].a.data)
+            narrow(&f->cell[n->out[i]->index].a, y[i].data);
+    return ACCEL_OK;
+}
+
+/* The frame of a body or a function's body below f, made when it first runs. */
+enum accel_err accel_frame_below(struct accel_frame **out, struct accel_plan *p,
+                                 struct accel_frame *f, struct accel_graph *g,
+                                 const struct accel_node *holder)
+{
+    for (*out = f->inner; *out; *out = (*out)->next)
+        if ((*out)->graph == g && (*out)->holder == holder)
+            return ACCEL_OK;
+    ACCEL_TRY(accel_frame_new(out, g, f, holder));
+    return accel_frame_load(p, *out);
+}
+
+static enum accel_err run_call(struct accel_plan *p, struct accel_frame *f, struct accel_node *n)
+{
+    struct accel_frame *body;
+    ACCEL_TRY(accel_frame_below(&body, p, f, n->function->body, n));
+    ACCEL_TRY(accel_infer_enter(n));
+    for (size_t i = 0; i < body->graph->n_input && i < (size_t)n->n_in; i++) {
+        const struct accel_cell *c = n->in[i] ? accel_frame_cell(f, n->in[i]) : NULL;
+        if (c)
+            ACCEL_TRY(accel_cell_copy(&body->cell[body->graph->input[i]->index], &c->a));
+    }
+    ACCEL_TRY(accel_frame_run(p, body));
+    for (size_t i = 0; i < body->graph->n_output && i < (size_t)n->n_out; i++) {
+        const struct accel_cell *c = accel_frame_cell(body, body->graph->output[i]);
+        if (!n->out[i])
+            continue;
+        if (!c || !c->a.data)
+            return accel_fail(ACCEL_ENOSUP, "output %zu of the function has no value", i);
+        ACCEL_TRY(accel_cell_copy(&f->cell[n->out[i]->index], &c->a));
+    }
+    return ACCEL_OK;
+}
+
+enum accel_err accel_frame_run(struct accel_plan *p, struct accel_frame *f)
+{
+    struct accel_graph *g = f->graph;
+    for (size_t i = 0; i < g->n_node; i++) {
+        struct accel_node *n = g->node[i];
+        if (n->n_out == 1 && n->out[0] && n->out[0]->tensor)
+            continue;
+        size_t used = p->n_room_used;
+        enum accel_err err = n->function ? run_call(p, f, n)
+                             : n->op     ? run_kernel(p, f, n)
+                                         : accel_fail(ACCEL_ENOSUP, "an attribute has no value");
+        p->n_room_used = used;
+        if (err)
+            return accel_fail_in(err, "node '%.200s' (%.100s)", n->label, n->op_type);
+        for (int o = 0; f == p->main && p->opt.watch && o < n->n_out; o++)
+            if (n->out[o])
+                ACCEL_TRY(p->opt.watch(p->opt.watch_ctx, n->out[o], &f->cell[n->out[o]->index].a));
+    }
+    return ACCEL_OK;
+}
