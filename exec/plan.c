@@ -168,18 +168,19 @@ enum accel_err accel_plan_set_input(struct accel_plan *p, int i, const struct ac
     return ACCEL_OK;
 }
 
-/* Infers the model with the inputs as they are. Symbols that several inputs share must agree; names
- * bound for this run are freed again by the next one. */
+/* Infers the model with the sizes of the inputs as they are. Symbols stay free: files give one name
+ * to axes that turn out different, and other runtimes take them. */
 static enum accel_err infer_with_inputs(struct accel_plan *p)
 {
-    struct accel_model *m = p->model;
-    for (size_t s = 0; s < m->symbols.n; s++)
-        m->symbols.at[s].bound = -1;
     for (int i = 0; i < p->n_input; i++) {
-        const struct accel_array *a = &p->main->cell[p->input[i]->index].a;
-        ACCEL_TRY(accel_model_bind_input(m, p->input[i]->name, a->rank, a->dim));
+        struct accel_value *v = p->input[i];
+        v->given = p->main->cell[v->index].dim;
+        v->given_rank = p->main->cell[v->index].a.rank;
     }
-    return accel_model_infer(m);
+    enum accel_err err = accel_model_infer(p->model);
+    for (int i = 0; i < p->n_input; i++)
+        p->input[i]->given = NULL;
+    return err;
 }
 
 enum accel_err accel_plan_run(struct accel_plan *p)

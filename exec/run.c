@@ -236,8 +236,11 @@ static enum accel_err run_kernel(struct accel_plan *p, struct accel_frame *f, st
     x = at;
     ACCEL_TRY(room_take(&at, p, (size_t)(n->n_out + 1) * sizeof *y));
     y = at;
-    for (int i = 0; i < n->n_in; i++)
+    for (int i = 0; i < n->n_in; i++) {
         ACCEL_TRY(describe_input(&x[i], p, f, n, i));
+        if (!n->in[i] && i < n->op->min_in && !(n->op->flags & ACCEL_OP_BODIES))
+            return accel_fail(ACCEL_ENOSUP, "input %d is left out", i);
+    }
     struct accel_call call = {.node = n, .x = x, .y = y};
     if (n->op->flags & ACCEL_OP_BODIES) {
         ACCEL_TRY(take_scratch(p, &call));

@@ -45,6 +45,9 @@ struct accel_value {
     enum accel_dtype
         declared_dtype; /* as the file says (input, output, value_info); UNDEFINED when silent */
     struct accel_shape declared; /* rank -1 when silent */
+    const int64_t
+        *given; /* [declared rank, or given_rank] sizes of a graph input for this run, or NULL */
+    int given_rank;
     void *origin;
 };
 

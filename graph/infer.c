@@ -75,6 +75,15 @@ static enum accel_err reset_value(struct accel_value *v)
     if (v->producer)
         return ACCEL_OK;
     v->dtype = v->declared_dtype;
+    if (v->given) {
+        v->shape = (struct accel_shape){v->given_rank,
+                                        ACCEL_NEW(&s->inferred, struct accel_dim, v->given_rank)};
+        if (!v->shape.dim)
+            return accel_fail_nomem();
+        for (int i = 0; i < v->given_rank; i++)
+            v->shape.dim[i] = accel_dim_of(v->given[i]);
+        return ACCEL_OK;
+    }
     ACCEL_TRY(shape_copy(&v->shape, s, &v->declared));
     return give_symbols(v, s);
 }

@@ -84,10 +84,13 @@ static enum accel_err check_count(const char *what, struct accel_value *const *v
     return accel_fail(ACCEL_EMODEL, "has %d %ss, must have %d to %d", given, what, min, max);
 }
 
-/* Operators with a body have optional inputs in front (Loop's count and condition, Scan's lengths
- * in opset 8). */
-static bool has_body(const struct accel_op *op)
+/* Operators that may leave out an input in front of required ones: those with a body (Loop's count
+ * and condition, Scan's lengths in opset 8), and those of other domains (DynamicQuantizeLSTM's bias
+ * before its scales). */
+static bool has_holes(const struct accel_op *op)
 {
+    if (*op->domain)
+        return true;
     for (const struct accel_attr_rule *k = op->attrs; k && k->name; k++)
         if (k->kind == ACCEL_ATTR_GRAPH)
             return true;
@@ -102,13 +105,13 @@ static bool has_reference(const struct accel_node *n)
     return false;
 }
 
-/* Against what the operator table knows, and parses. Inputs below min_in are there: no infer and no
- * kernel asks for them again. */
+/* Against what the operator table knows, and parses. Inputs of standard operators below min_in are
+ * there: no infer and no kernel asks for them again. */
 static enum accel_err check_known(struct accel_node *n)
 {
     const struct accel_op *op = n->op;
     ACCEL_TRY(check_count("input", n->in, n->n_in, op->min_in, op->max_in));
-    for (int i = 0; i < op->min_in && !has_body(op); i++)
+    for (int i = 0; i < op->min_in && !has_holes(op); i++)
         if (!n->in[i])
             return accel_fail(ACCEL_EMODEL, "input %d is left out, it is required", i);
     ACCEL_TRY(check_count("output", n->out, n->n_out, op->min_out, op->max_out));

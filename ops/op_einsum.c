@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "graph/attr.h"
+#include "ops/arith.h"
 #include "ops/operand.h"
+#include "ops/real.h"
 
 #define N_LETTERS 52
 
@@ -232,6 +234,129 @@ static void cost(const struct accel_node *n, struct accel_cost *c)
     c->macs = all;
 }
 
+/* ------------------------------------------------------------------ kernel */
+
+#define N_AXES                                                                                     \
+    (N_LETTERS + 16) /* letters, then the axes behind the dots, counted from the last              \
+                      */
+
+/* Sizes of all axes, and how far one step along each moves in an operand. */
+struct walk {
+    int64_t size[N_AXES];
+    int order[N_AXES]; /* axes of the output, then those that are summed */
+    int n_out, n_order;
+};
+
+/* Steps of one term in an array; sizes of 1 stretch. */
+static enum accel_err term_steps(int64_t step[N_AXES], struct walk *w, const char *term, size_t len,
+                                 const struct accel_array *a)
+{
+    int letters = 0, axis = a->rank;
+    int64_t span = 1;
+    for (int i = 0; i < N_AXES; i++)
+        step[i] = 0;
+    for (size_t k = 0; k < len; k++)
+        letters += letter(term[k]) >= 0;
+    int dots = a->rank - letters;
+    if (dots > 16)
+        return accel_fail(ACCEL_ENOSUP, "%d axes behind the dots", dots);
+    for (size_t k = len; k-- > 0;) {
+        bool dot = term[k] == '.';
+        for (int d = 0; d < (dot ? dots : 1); d++) {
+            int id = dot ? N_LETTERS + d : letter(term[k]);
+            int64_t size = a->dim[--axis];
+            step[id] += size == 1 ? 0 : span; /* a letter that comes twice walks the diagonal */
+            w->size[id] = size > w->size[id] || size == 0 ? size : w->size[id];
+            span *= size;
+        }
+        k -= dot ? 2 : 0;
+    }
+    return ACCEL_OK;
+}
+
+static void add_axis(struct walk *w, int id)
+{
+    for (int i = 0; i < w->n_order; i++)
+        if (w->order[i] == id)
+            return;
+    w->order[w->n_order++] = id;
+}
+
+/* Output axes in their order, then the others. */
+static void order_axes(struct walk *w, const struct einsum_params *p, int dots)
+{
+    for (const char *s = p->out; *s; s++) {
+        if (*s != '.') {
+            add_axis(w, letter(*s));
+            continue;
+        }
+        for (int d = dots - 1; d >= 0; d--)
+            add_axis(w, N_LETTERS + d);
+        s += 2;
+    }
+    w->n_out = w->n_order;
+    for (int i = 0; i < N_AXES; i++)
+        if (w->size[i] != 1)
+            add_axis(w, i);
+}
+
+static size_t scratch(const struct accel_call *c)
+{
+    return (size_t)c->node->n_in * (N_AXES + 1) * sizeof(int64_t);
+}
+
+static enum accel_err forward(const struct accel_call *c)
+{
+    const struct einsum_params *p = c->node->params;
+    int64_t(*step)[N_AXES] = c->scratch, *at = (int64_t *)(step + c->node->n_in),
+    count[N_AXES] = {0};
+    int dots = 0, n = c->node->n_in;
+    struct walk w = {.n_out = 0};
+    const char *term = p->terms;
+    if (accel_op_is_int(&c->y[0]))
+        return accel_fail(ACCEL_ENOSUP, "Einsum of integers");
+    for (int i = 0; i < N_AXES; i++)
+        w.size[i] = 1;
+    for (int i = 0; i < n; i++) {
+        size_t len = strcspn(term, ",");
+        ACCEL_TRY(term_steps(step[i], &w, term, len, &c->x[i]));
+        term += len + (term[len] == ',');
+    }
+    int letters = 0;
+    for (const char *s = p->out; *s; s++)
+        letters += letter(*s) >= 0;
+    if (strchr(p->out, '.'))
+        dots = c->y[0].rank - letters;
+    order_axes(&w, p, dots);
+    int64_t terms = 1;
+    for (int i = w.n_out; i < w.n_order; i++)
+        terms *= w.size[w.order[i]];
+    for (int i = 0; i < n; i++)
+        at[i] = 0;
+    for (int64_t i = 0; i < c->y[0].n; i++) {
+        double sum = 0;
+        for (int64_t t = 0; t < terms; t++) {
+            double v = 1;
+            for (int k = 0; k < n; k++)
+                v *= (double)((const real *)c->x[k].data)[at[k]];
+            sum += v;
+            for (int o = w.n_order - 1; o >= 0; o--) { /* one step, the last axis fastest */
+                int id = w.order[o];
+                count[id]++;
+                for (int k = 0; k < n; k++)
+                    at[k] += step[k][id];
+                if (count[id] < w.size[id])
+                    break;
+                for (int k = 0; k < n; k++)
+                    at[k] -= step[k][id] * w.size[id];
+                count[id] = 0;
+            }
+        }
+        ((real *)c->y[0].data)[i] = (real)sum;
+    }
+    return ACCEL_OK;
+}
+
 static const struct accel_attr_rule attrs[] = {{"equation", ACCEL_ATTR_STRING, ACCEL_REQUIRED},
                                                {0}};
 static const char *const examples[] = {"2x3 3x4 | equation=ij,jk->ik", "3x3 | equation=ii->i",
@@ -250,5 +375,7 @@ const struct accel_op accel_op_einsum = {
     .parse = parse,
     .infer = infer,
     .cost = cost,
+    .forward = forward,
+    .scratch = scratch,
     .examples = examples,
 };

@@ -34,9 +34,9 @@ static enum accel_err dropout_forward(const struct accel_call *c)
         return accel_fail(ACCEL_ENOSUP, "training_mode is set: a run is not training");
     accel_array_copy(&c->y[0], 0, &c->x[0], 0, c->x[0].n);
     if (c->node->n_out > 1 && c->y[1].data) {
-        if (c->y[1].dtype != ACCEL_BOOL)
-            return accel_fail(ACCEL_ENOSUP, "the mask of an old opset");
-        memset(c->y[1].data, 1, (size_t)c->y[1].n);
+        const double one = 1; /* old opsets: a mask of the input's type */
+        for (int64_t i = 0; i < c->y[1].n; i++)
+            accel_dtype_from_f64(c->y[1].dtype, &one, 1, c->y[1].data, (size_t)i);
     }
     return ACCEL_OK;
 }

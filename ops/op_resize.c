@@ -4,7 +4,9 @@
  * its trial values, like every size that is computed. */
 #include <math.h>
 
+#include "ops/arith.h"
 #include "ops/op_util.h"
+#include "ops/real.h"
 
 struct resize {
     int scales, sizes; /* input slots, -1: none */
@@ -109,6 +111,228 @@ static enum accel_err resize_infer(struct accel_node *n)
         return accel_fail(ACCEL_ESHAPE, "input of rank %d, must be 4", rank);
     ACCEL_TRY(scaled(&d[2], accel_operand_symbols(n), h->f));
     return scaled(&d[3], accel_operand_symbols(n), w->f);
+}
+
+/* Every output position of an axis reads up to four input positions with a weight each; the axes'
+ * weights multiply. */
+#define TAPS     4
+#define MAX_AXES 8
+
+struct tap {
+    int64_t at;
+    double weight; /* 0: not used */
+};
+
+/* How one axis is sampled. */
+struct axis {
+    int64_t in, out;
+    double scale, start, end; /* region of interest: 0 and 1 */
+};
+
+struct sampling {
+    const char *coordinates, *nearest;
+    char mode; /* n, l, c */
+    double cubic, extrapolation;
+    bool exclude;
+};
+
+static double coordinate(const struct axis *a, const struct sampling *s, double o)
+{
+    const char *m = s->coordinates;
+    double in = (double)a->in, out = (double)a->out;
+    if (strcmp(m, "align_corners") == 0)
+        return out == 1 ? 0 : o * (in - 1) / (out - 1);
+    if (strcmp(m, "asymmetric") == 0)
+        return o / a->scale;
+    if (strcmp(m, "tf_half_pixel_for_nn") == 0)
+        return (o + 0.5) / a->scale;
+    if (strcmp(m, "tf_crop_and_resize") == 0)
+        return out > 1 ? a->start * (in - 1) + o * (a->end - a->start) * (in - 1) / (out - 1)
+                       : 0.5 * (a->start + a->end) * (in - 1);
+    if (strcmp(m, "pytorch_half_pixel") == 0 && out == 1)
+        return 0;
+    double x = (o + 0.5) / a->scale - 0.5;
+    if (strcmp(m, "half_pixel_symmetric") == 0)
+        x += in / 2 * (1 - out / (a->scale * in));
+    return x;
+}
+
+static int64_t clamp(double x, int64_t size)
+{
+    return x < 0 ? 0 : x >= (double)size ? size - 1 : (int64_t)x;
+}
+
+static double round_nearest(double x, const char *how)
+{
+    if (strcmp(how, "floor") == 0)
+        return floor(x);
+    if (strcmp(how, "ceil") == 0)
+        return ceil(x);
+    return strcmp(how, "round_prefer_ceil") == 0 ? floor(x + 0.5) : ceil(x - 0.5);
+}
+
+/* Keys' kernel: weight of an element at distance d. */
+static double cubic(double d, double a)
+{
+    d = fabs(d);
+    if (d <= 1)
+        return ((a + 2) * d - (a + 3)) * d * d + 1;
+    return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
+}
+
+/* Taps of one output position; false when it lies outside of the region and takes the extrapolation
+ * value. */
+static bool sample(struct tap t[TAPS], const struct axis *a, const struct sampling *s, int64_t o)
+{
+    for (int i = 0; i < TAPS; i++)
+        t[i] = (struct tap){0, 0};
+    if (a->in == a->out && a->scale == 1 && a->start == 0 && a->end == 1) {
+        t[0] = (struct tap){o, 1};
+        return true;
+    }
+    double x = coordinate(a, s, (double)o), low = floor(x), sum = 0;
+    if (strcmp(s->coordinates, "tf_crop_and_resize") == 0 && (x < 0 || x > (double)a->in - 1))
+        return false;
+    if (s->mode == 'n') {
+        t[0] = (struct tap){clamp(round_nearest(x, s->nearest), a->in), 1};
+        return true;
+    }
+    int first = s->mode == 'l' ? 0 : -1, n = s->mode == 'l' ? 2 : 4;
+    for (int i = 0; i < n; i++) {
+        double at = low + first + i,
+               w = s->mode == 'l' ? 1 - fabs(x - at) : cubic(x - at, s->cubic);
+        bool outside = at < 0 || at >= (double)a->in;
+        t[i] = (struct tap){clamp(at, a->in), s->exclude && outside ? 0 : w};
+        sum += t[i].weight;
+    }
+    for (int i = 0; s->exclude && sum != 0 && i < n; i++)
+        t[i].weight /= sum;
+    return true;
+}
+
+/* Scale and region of every axis of the input. */
+static enum accel_err read_axes(struct axis *a, const struct accel_call *c)
+{
+    const struct accel_node *n = c->node;
+    const struct resize *p = n->params;
+    const struct accel_array *x = &c->x[0], *y = &c->y[0];
+    const struct accel_array *sizes =
+        p->sizes >= 0 && p->sizes < n->n_in && c->x[p->sizes].data ? &c->x[p->sizes] : NULL;
+    const struct accel_array *scales =
+        p->scales > 0 && p->scales < n->n_in && c->x[p->scales].n ? &c->x[p->scales] : NULL;
+    const struct accel_array *roi = p->crop && c->x[1].n ? &c->x[1] : NULL;
+    const int64_t *axes;
+    const float *old;
+    size_t n_axes, n_old;
+    ACCEL_TRY(accel_attr_ints(&axes, &n_axes, n, "axes"));
+    ACCEL_TRY(accel_attr_floats(&old, &n_old, n, "scales"));
+    int64_t count = axes ? (int64_t)n_axes : x->rank;
+    for (int d = 0; d < x->rank; d++)
+        a[d] = (struct axis){x->dim[d], y->dim[d],
+                             x->dim[d] ? (double)y->dim[d] / (double)x->dim[d] : 1, 0, 1};
+    for (int64_t i = 0; i < count; i++) {
+        int axis = (int)i;
+        if (axes)
+            ACCEL_TRY(accel_axis_of(&axis, axes[i], x->rank));
+        if (!sizes && scales && i < scales->n)
+            a[axis].scale = (double)((const real *)scales->data)[i];
+        else if (!sizes && (size_t)i < n_old)
+            a[axis].scale = (double)old[i];
+        if (roi && i + count < roi->n) {
+            a[axis].start = (double)((const real *)roi->data)[i];
+            a[axis].end = (double)((const real *)roi->data)[i + count];
+        }
+    }
+    return ACCEL_OK;
+}
+
+static enum accel_err read_sampling(struct sampling *s, const struct accel_call *c)
+{
+    const struct accel_node *n = c->node;
+    const struct resize *p = n->params;
+    bool old = p->sizes < 0; /* opset 10 and Upsample */
+    const char *mode;
+    float a, outside;
+    int64_t exclude, antialias;
+    ACCEL_TRY(accel_attr_string(&mode, n, "mode", "nearest"));
+    ACCEL_TRY(accel_attr_string(&s->coordinates, n, "coordinate_transformation_mode",
+                                old ? "asymmetric" : "half_pixel"));
+    ACCEL_TRY(
+        accel_attr_string(&s->nearest, n, "nearest_mode", old ? "floor" : "round_prefer_floor"));
+    ACCEL_TRY(accel_attr_float(&a, n, "cubic_coeff_a", -0.75f));
+    ACCEL_TRY(accel_attr_float(&outside, n, "extrapolation_value", 0));
+    ACCEL_TRY(accel_attr_int(&exclude, n, "exclude_outside", 0));
+    ACCEL_TRY(accel_attr_int(&antialias, n, "antialias", 0));
+    s->mode = strcmp(mode, "bilinear") == 0 ? 'l' : mode[0];
+    if (s->mode != 'n' && s->mode != 'l' && s->mode != 'c')
+        return accel_fail(ACCEL_EMODEL, "attribute 'mode' is \"%.50s\"", mode);
+    if (antialias && s->mode != 'n')
+        return accel_fail(ACCEL_ENOSUP, "antialias");
+    s->cubic = (double)a;
+    s->extrapolation = (double)outside;
+    s->exclude = exclude != 0;
+    return ACCEL_OK;
+}
+
+/* The taps of all output positions of all axes, one axis after the other. */
+static size_t resize_scratch(const struct accel_call *c)
+{
+    size_t n = 0;
+    for (int d = 0; d < c->x[0].rank; d++)
+        n += (size_t)c->y[0].dim[d];
+    return n * (TAPS * sizeof(struct tap) + 1);
+}
+
+/* One output element: the sum over the taps of axes d … rank - 1. */
+static double blend(const struct accel_array *x, struct tap *const *t, int d, int64_t at)
+{
+    if (d == x->rank)
+        return accel_op_is_int(x) ? (double)((const int64_t *)x->data)[at]
+                                  : (double)((const real *)x->data)[at];
+    double sum = 0;
+    for (int i = 0; i < TAPS; i++)
+        if (t[d][i].weight != 0)
+            sum += t[d][i].weight * blend(x, t, d + 1, at * x->dim[d] + t[d][i].at);
+    return sum;
+}
+
+static enum accel_err resize_forward(const struct accel_call *c)
+{
+    const struct accel_array *x = &c->x[0], *y = &c->y[0];
+    struct axis a[MAX_AXES];
+    struct sampling s;
+    struct tap *table[MAX_AXES], *here[MAX_AXES], *free_tap = c->scratch;
+    size_t total = 0, base[MAX_AXES];
+    if (x->rank > MAX_AXES)
+        return accel_fail(ACCEL_ENOSUP, "rank %d", x->rank);
+    ACCEL_TRY(read_axes(a, c));
+    ACCEL_TRY(read_sampling(&s, c));
+    for (int d = 0; d < x->rank; d++) {
+        base[d] = total;
+        total += (size_t)y->dim[d];
+    }
+    char *inside = (char *)(free_tap + total * TAPS);
+    for (int d = 0; d < x->rank; d++) {
+        table[d] = free_tap + base[d] * TAPS;
+        for (int64_t o = 0; o < y->dim[d]; o++)
+            inside[base[d] + (size_t)o] = sample(table[d] + o * TAPS, &a[d], &s, o);
+    }
+    for (int64_t i = 0; i < y->n; i++) {
+        int64_t rest = i;
+        bool in = true;
+        for (int d = x->rank - 1; d >= 0; d--) {
+            int64_t o = rest % y->dim[d];
+            rest /= y->dim[d];
+            here[d] = table[d] + o * TAPS;
+            in = in && inside[base[d] + (size_t)o];
+        }
+        double v = in ? blend(x, here, 0, 0) : s.extrapolation;
+        if (accel_op_is_int(y))
+            ((int64_t *)y->data)[i] = accel_int_wrap((int64_t)v, y->dtype);
+        else
+            ((real *)y->data)[i] = (real)v;
+    }
+    return ACCEL_OK;
 }
 
 /* ------------------------------------------------------------------------------ GridSample */
@@ -264,9 +488,10 @@ static const struct accel_attr_rule col2im_attrs[] = {{"dilations", ACCEL_ATTR_I
 
 const struct accel_op accel_op_resize =
     ROW("Resize", 10, 1, 4, resize_attrs, resize_parse, resize_infer, NULL, "1x2x4x4 - - [1,2,8,6]",
-        .flags = 0);
-const struct accel_op accel_op_upsample = ROW("Upsample", 1, 1, 2, upsample_attrs, resize_parse,
-                                              resize_infer, NULL, "1x2x4x4 4", .flags = 0);
+        .forward = resize_forward, .scratch = resize_scratch);
+const struct accel_op accel_op_upsample =
+    ROW("Upsample", 1, 1, 2, upsample_attrs, resize_parse, resize_infer, NULL, "1x2x4x4 4",
+        .forward = resize_forward, .scratch = resize_scratch);
 const struct accel_op accel_op_grid_sample =
     ROW("GridSample", 16, 2, 2, grid_attrs, NULL, grid_infer, NULL, "1x2x4x4 1x6x7x2", .flags = 0);
 const struct accel_op accel_op_depth_to_space =
