@@ -41,6 +41,23 @@ static enum accel_err merge(struct accel_node *n, int slot, const struct accel_v
 
 /* ------------------------------------------------------------------------------ If */
 
+/* A branch whose shapes contradict cannot be the one that is taken: the other one then stands for
+ * both. */
+static enum accel_err infer_branches(struct accel_graph **yes, struct accel_graph **no)
+{
+    enum accel_err err = accel_graph_infer(*yes);
+    if (*no == *yes || (err && err != ACCEL_ESHAPE))
+        return err;
+    enum accel_err other = accel_graph_infer(*no);
+    if (other && (other != ACCEL_ESHAPE || err))
+        return other;
+    if (err)
+        *yes = *no;
+    else if (other)
+        *no = *yes;
+    return ACCEL_OK;
+}
+
 static enum accel_err if_infer(struct accel_node *n)
 {
     struct accel_graph *yes = body_of(n, "then_branch"), *no = body_of(n, "else_branch");
@@ -51,9 +68,7 @@ static enum accel_err if_infer(struct accel_node *n)
     accel_scalar_get(&known, cond, n, 0);
     if (known && (cond[0] != 0) == (cond[1] != 0) && (cond[0] != 0) == (cond[2] != 0))
         *(cond[0] ? &no : &yes) = cond[0] ? yes : no;
-    ACCEL_TRY(accel_graph_infer(yes));
-    if (no != yes)
-        ACCEL_TRY(accel_graph_infer(no));
+    ACCEL_TRY(infer_branches(&yes, &no));
     for (int i = 0; i < n->n_out; i++)
         if (n->out[i] && (size_t)i < yes->n_output && (size_t)i < no->n_output)
             ACCEL_TRY(merge(n, i, yes->output[i], no->output[i]));

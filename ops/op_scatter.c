@@ -1,11 +1,10 @@
 /* ScatterElements (Scatter in opset 9) and ScatterND: a copy of the data in which elements or rows
- * are replaced. The kernels know the plain form only; reductions need arithmetic on the elements
- * and are answered ENOSUP, which constant propagation takes as "not known". */
+ * are replaced, or joined with what is there by a reduction. */
 #include "ops/op_util.h"
 
 struct scatter {
     int64_t axis;
-    bool plain; /* no reduction */
+    char how; /* reduction: n(one), a(dd), m(ul), x (max), i (min) */
 };
 
 static enum accel_err parse(struct accel_node *n, int opset)
@@ -22,7 +21,9 @@ static enum accel_err parse(struct accel_node *n, int opset)
         found = found || strcmp(reduction, known[i]) == 0;
     if (!found)
         return accel_fail(ACCEL_EMODEL, "reduction is '%.100s'", reduction);
-    p->plain = strcmp(reduction, "none") == 0;
+    p->how = strcmp(reduction, "max") == 0   ? 'x'
+             : strcmp(reduction, "min") == 0 ? 'i'
+                                             : reduction[0];
     return accel_attr_int(&p->axis, n, "axis", 0);
 }
 
@@ -54,13 +55,31 @@ static enum accel_err place(int64_t *out, int64_t at, int64_t size)
     return ACCEL_OK;
 }
 
+/* y[at …] and up[from …] by the reduction. */
+static enum accel_err merge(const struct accel_array *y, int64_t at, const struct accel_array *up,
+                            int64_t from, int64_t count, char how)
+{
+    if (how == 'n') {
+        accel_array_copy(y, at, up, from, count);
+        return ACCEL_OK;
+    }
+    if (accel_dtype_find((int)y->dtype)->cls == ACCEL_CLASS_OTHER)
+        return accel_fail(ACCEL_ENOSUP, "a reduction of %s", accel_dtype_find((int)y->dtype)->name);
+    for (int64_t i = 0; i < count; i++) {
+        double a, b;
+        accel_dtype_to_f64(y->dtype, y->data, (size_t)(at + i), 1, &a);
+        accel_dtype_to_f64(up->dtype, up->data, (size_t)(from + i), 1, &b);
+        a = how == 'a' ? a + b : how == 'm' ? a * b : (how == 'x') == (b > a) ? b : a;
+        accel_dtype_from_f64(y->dtype, &a, 1, y->data, (size_t)(at + i));
+    }
+    return ACCEL_OK;
+}
+
 static enum accel_err elements_forward(const struct accel_call *c)
 {
     const struct scatter *p = c->node->params;
     const struct accel_array *index = &c->x[1], *up = &c->x[2], *y = &c->y[0];
     int axis = (int)(p->axis < 0 ? p->axis + y->rank : p->axis);
-    if (!p->plain)
-        return accel_fail(ACCEL_ENOSUP, "%s with a reduction", c->node->op_type);
     ACCEL_TRY(accel_kernel_copy(c));
     for (int64_t i = 0; i < index->n; i++) {
         int64_t rest = i, at = 0, span = 1;
@@ -73,7 +92,7 @@ static enum accel_err elements_forward(const struct accel_call *c)
             at += here * span;
             span *= y->dim[k];
         }
-        accel_array_copy(y, at, up, i, 1);
+        ACCEL_TRY(merge(y, at, up, i, 1, p->how));
     }
     return ACCEL_OK;
 }
@@ -101,8 +120,6 @@ static enum accel_err nd_forward(const struct accel_call *c)
     const struct accel_array *index = &c->x[1], *up = &c->x[2], *y = &c->y[0];
     int depth = (int)index->dim[index->rank - 1];
     int64_t inner = accel_array_span(y, depth, y->rank);
-    if (!p->plain)
-        return accel_fail(ACCEL_ENOSUP, "%s with a reduction", c->node->op_type);
     ACCEL_TRY(accel_kernel_copy(c));
     int64_t rows = accel_array_span(index, 0, index->rank - 1);
     for (int64_t i = 0; up->n > 0 && i < rows; i++) {
@@ -114,7 +131,7 @@ static enum accel_err nd_forward(const struct accel_call *c)
         }
         if ((i + 1) * inner > up->n)
             return accel_fail(ACCEL_ESHAPE, "too few updates");
-        accel_array_copy(y, at * inner, up, i * inner, inner);
+        ACCEL_TRY(merge(y, at * inner, up, i * inner, inner, p->how));
     }
     return ACCEL_OK;
 }
