@@ -13,11 +13,14 @@
 /* The entry point libFuzzer calls. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Writes the bytes to one file of this process, in a folder of its own, and returns its path. */
+/* Writes the bytes to one file of this process, in a folder of its own below TMPDIR (which whoever
+ * starts the fuzzer removes: libFuzzer ends without a word), and returns its path. */
 static const char *fuzz_input_path(const uint8_t *data, size_t size)
 {
-    static char folder[] = "/dev/shm/accel-fuzz-XXXXXX", path[64];
+    static char folder[256], path[280];
     if (!*path) {
+        const char *below = getenv("TMPDIR");
+        snprintf(folder, sizeof folder, "%.200s/accel-fuzz-XXXXXX", below ? below : "/dev/shm");
         if (!mkdtemp(folder))
             abort();
         snprintf(path, sizeof path, "%s/input", folder);

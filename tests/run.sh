@@ -123,10 +123,11 @@ fuzz_one() {
     work=$(mktemp -d) || return 1
     mkdir -p "$build/crash"
     ls -d "tests/data/$1" >/dev/null 2>&1 && cp tests/data/"$1"/* "$work" 2>/dev/null
-    timeout $((seconds + 120)) "$build/fuzz/$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
+    memory=$(mktemp -d /dev/shm/accel-XXXXXX 2>/dev/null || mktemp -d) || return 1
+    TMPDIR=$memory timeout $((seconds + 120)) "$build/fuzz/$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
         -artifact_prefix="$build/crash/$1-" -print_final_stats=1 "$work" $2
     status=$?
-    rm -rf "$work"
+    rm -rf "$work" "$memory"
     return $status
 }
 if [ -n "$fuzz" ]; then
