@@ -212,6 +212,11 @@ const struct accel_array *accel_plan_output(const struct accel_plan *p, int i)
     return &p->main->cell[p->model->graph->output[i]->index].a;
 }
 
+bool accel_plan_in_float(const struct accel_plan *p)
+{
+    return p->in_float;
+}
+
 uint64_t accel_plan_block_size(const struct accel_plan *p)
 {
     return p->block_size;

@@ -53,6 +53,9 @@ int accel_plan_n_outputs(const struct accel_plan *p);
 const struct accel_value *accel_plan_output_value(const struct accel_plan *p, int i);
 const struct accel_array *accel_plan_output(const struct accel_plan *p, int i);
 
+/* True when the last runs computed float64 values in float32. */
+bool accel_plan_in_float(const struct accel_plan *p);
+
 /* Bytes of the block that holds the values of known size, and of the constants. */
 uint64_t accel_plan_block_size(const struct accel_plan *p);
 uint64_t accel_plan_constant_size(const struct accel_plan *p);

@@ -46,6 +46,7 @@ struct accel_plan {
     struct accel_room *room; /* [n_room] what nodes at work need; nested ones stack theirs */
     size_t n_room, n_room_used, room_cap;
     int64_t steps;
+    bool in_float; /* float64 values went through kernels that compute in float */
 };
 
 enum accel_err accel_frame_new(struct accel_frame **out, struct accel_graph *g,

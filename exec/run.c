@@ -4,6 +4,7 @@
  * operator only moves elements or the stored type is the computing one, else converted into room
  * that is kept from node to node. Where the plan does not know an output's size, the node is
  * inferred again with the contents at hand; where only the contents tell, the operator is asked. */
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -44,19 +45,26 @@ static bool is_computed_as_stored(enum accel_dtype dtype)
 
 #define PIECE 512
 
-static void widen(void *to, const struct accel_array *a)
+/* Kernels compute with float: a float64 that does not fit ends the run rather than become infinite.
+ */
+static enum accel_err widen(void *to, const struct accel_array *a)
 {
     double piece[PIECE];
     if (class_of(a->dtype) == ACCEL_CLASS_INT) {
         accel_dtype_to_i64(a->dtype, a->data, 0, (size_t)a->n, to);
-        return;
+        return ACCEL_OK;
     }
     for (int64_t i = 0; i < a->n; i += PIECE) {
         size_t n = (size_t)(a->n - i < PIECE ? a->n - i : PIECE);
         accel_dtype_to_f64(a->dtype, a->data, (size_t)i, n, piece);
-        for (size_t k = 0; k < n; k++)
-            ((float *)to)[(size_t)i + k] = (float)piece[k];
+        for (size_t k = 0; k < n; k++) {
+            float v = ((float *)to)[(size_t)i + k] = (float)piece[k];
+            if (isinf(v) && !isinf(piece[k]))
+                return accel_fail(ACCEL_ENOSUP,
+                                  "%g does not fit float32, which kernels compute with", piece[k]);
+        }
     }
+    return ACCEL_OK;
 }
 
 static void narrow(const struct accel_array *a, const void *from)
@@ -101,8 +109,8 @@ static enum accel_err describe_input(struct accel_array *x, struct accel_plan *p
         return accel_fail(ACCEL_ENOSUP, "input '%.200s' is %s", v->name,
                           accel_dtype_find((int)c->a.dtype)->name);
     ACCEL_TRY(room_take(&x->data, p, (size_t)c->a.n * sizeof(int64_t)));
-    widen(x->data, &c->a);
-    return ACCEL_OK;
+    p->in_float = p->in_float || c->a.dtype == ACCEL_F64;
+    return widen(x->data, &c->a);
 }
 
 /* Tells the node's infer function what its inputs are: sizes, types, and small contents. */
@@ -127,7 +135,7 @@ static enum accel_err show_input(struct accel_plan *p, struct accel_value *v,
     k->n = a->n;
     k->real = cls == ACCEL_CLASS_REAL;
     ACCEL_TRY(room_take(&at, p, (size_t)a->n * sizeof(int64_t)));
-    widen(at, a);
+    ACCEL_TRY(widen(at, a));
     for (int i = 0; i < ACCEL_N_PROBES; i++)
         k->probe[i] = at;
     v->known = k;

@@ -191,8 +191,8 @@ static enum accel_err compare(struct accel_job *job, struct accel_feed *a, struc
     ACCEL_TRY(accel_feed_read(a, &job->opt.input));
     ACCEL_TRY(accel_feed_random(a, (uint64_t)job->opt.seed));
     ACCEL_TRY(share_inputs(a, b));
-    ACCEL_TRY(accel_feed_run(a));
-    ACCEL_TRY(accel_feed_run(b));
+    ACCEL_TRY(accel_feed_run(a, &job->log));
+    ACCEL_TRY(accel_feed_run(b, &job->log));
     int n = accel_plan_n_outputs(a->plan);
     struct difference *d = accel_calloc((size_t)n, sizeof *d);
     enum accel_err err = d ? ACCEL_OK : accel_fail_nomem();

@@ -144,7 +144,7 @@ static enum accel_err run(struct accel_job *job)
     ACCEL_GOTO(err, accel_feed_read(&f, &job->opt.input));
     ACCEL_GOTO(err, accel_feed_random(&f, (uint64_t)job->opt.seed));
     accel_job_note(job, "read");
-    ACCEL_GOTO(err, accel_feed_run(&f));
+    ACCEL_GOTO(err, accel_feed_run(&f, &job->log));
     accel_job_note(job, "ran");
     path = accel_calloc((size_t)n, sizeof(char *));
     if (!path) {

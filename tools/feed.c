@@ -135,9 +135,11 @@ enum accel_err accel_feed_random(struct accel_feed *f, uint64_t seed)
     return ACCEL_OK;
 }
 
-enum accel_err accel_feed_run(struct accel_feed *f)
+enum accel_err accel_feed_run(struct accel_feed *f, struct accel_log *log)
 {
     enum accel_err err = accel_plan_run(f->plan);
+    if (accel_plan_in_float(f->plan))
+        accel_warn(log, "%.500s: float64 values are computed in float32", f->path);
     return err ? accel_fail_in(err, "%.1000s", f->path) : ACCEL_OK;
 }
 

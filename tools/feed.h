@@ -29,8 +29,8 @@ enum accel_err accel_feed_read(struct accel_feed *f,
  * truth values; sizes that stay unknown are 1. The same seed gives the same numbers. */
 enum accel_err accel_feed_random(struct accel_feed *f, uint64_t seed) ACCEL_CHECKED;
 
-/* Sets all inputs and runs. */
-enum accel_err accel_feed_run(struct accel_feed *f) ACCEL_CHECKED;
+/* Runs; warns when float64 values were computed in float32. */
+enum accel_err accel_feed_run(struct accel_feed *f, struct accel_log *log) ACCEL_CHECKED;
 
 /* Smallest, largest and mean of the elements that are numbers, and how many are not. */
 struct accel_range {
