@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define HUGE_PAGE ((size_t)1 << 21)
 
@@ -55,10 +56,18 @@ void *accel_realloc(void *old, size_t n, size_t size)
     return realloc(old, bytes ? bytes : 1);
 }
 
+/* The kernel promises more memory than there is and kills later: what the machine cannot hold is
+ * refused here. */
+static bool fits_machine(size_t size)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages <= 0 || page <= 0 || size / (size_t)page < (size_t)pages;
+}
+
 void *accel_alloc_pages(size_t size)
 {
     size_t align = size >= HUGE_PAGE ? HUGE_PAGE : 4096;
-    if (must_fail() || size > (size_t)-1 - align)
+    if (must_fail() || size > (size_t)-1 - align || !fits_machine(size))
         return NULL;
     size_t whole = (size + align - 1) / align * align;
     void *p = aligned_alloc(align, whole ? whole : align);

@@ -254,10 +254,13 @@ static enum accel_err run_kernel(struct accel_plan *p, struct accel_frame *f, st
         ACCEL_TRY(take_scratch(p, &call));
         return accel_bodies_run(p, f, &call);
     }
+    if (n->op->size)
+        ACCEL_TRY(take_scratch(p, &call));
     if (!all_fixed(f, n))
         ACCEL_TRY(size_outputs(p, f, &call));
     ACCEL_TRY(describe_outputs(y, p, f, n));
-    ACCEL_TRY(take_scratch(p, &call));
+    if (!n->op->size)
+        ACCEL_TRY(take_scratch(p, &call));
     ACCEL_TRY(n->op->forward(&call));
     for (int i = 0; i < n->n_out; i++)
         if (n->out[i] && y[i].data != f->cell[n->out[i]->index].a.data)

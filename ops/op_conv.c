@@ -3,9 +3,11 @@
  * Members differ in where their operands stand and in the type of the output; DeformConv has two
  * more inputs that must fit the output. Channels are axis 1, or the last one for com.microsoft's
  * channels_last. */
+#include <math.h>
 #include <string.h>
 
 #include "graph/attr.h"
+#include "ops/arith.h"
 #include "ops/conv.h"
 #include "ops/operand.h"
 #include "ops/real.h"
@@ -161,56 +163,121 @@ static int weights(const struct accel_node *n, struct accel_weight w[4])
 
 /* ------------------------------------------------------------------ kernel */
 
-/* y += w * x over one plane for one tap: rows of y meet rows of x a stride apart. */
-static void add_tap(real *y, const real *x, real w, const struct accel_window_axis a[3],
-                    const int64_t t[3])
+/* One tap over one plane: y += w * x, in reals, or in integers with x's zero point taken off. */
+struct tap {
+    void *y;
+    const void *x;
+    real w;
+    int64_t whole, zero; /* integer weight, zero point */
+    bool ints;
+};
+
+static void add_row(const struct tap *p, int64_t to, int64_t from, int64_t n, int64_t step)
+{
+    if (p->ints) {
+        int64_t *y = (int64_t *)p->y + to;
+        const int64_t *x = (const int64_t *)p->x + from;
+        for (int64_t i = 0; i < n; i++)
+            y[i] += p->whole * (x[i * step] - p->zero);
+        return;
+    }
+    real *y = (real *)p->y + to;
+    const real *x = (const real *)p->x + from;
+    for (int64_t i = 0; i < n; i++)
+        y[i] += p->w * x[i * step];
+}
+
+/* Rows of y meet rows of x a stride apart. */
+static void add_tap(const struct tap *p, const struct accel_window_axis a[3], const int64_t t[3])
 {
     int64_t lo[3], hi[3];
     for (int i = 0; i < 3; i++)
         accel_window_range(&lo[i], &hi[i], &a[i], t[i]);
-    int64_t step = a[2].stride, off = t[2] * a[2].dilation - a[2].begin;
+    int64_t off = t[2] * a[2].dilation - a[2].begin;
     for (int64_t d = lo[0]; d < hi[0]; d++)
         for (int64_t h = lo[1]; h < hi[1]; h++) {
             int64_t in_d = d * a[0].stride + t[0] * a[0].dilation - a[0].begin;
             int64_t in_h = h * a[1].stride + t[1] * a[1].dilation - a[1].begin;
-            real *to = y + (d * a[1].out + h) * a[2].out;
-            const real *from = x + (in_d * a[1].in + in_h) * a[2].in + off;
-            for (int64_t i = lo[2]; i < hi[2]; i++)
-                to[i] += w * from[i * step];
+            add_row(p, (d * a[1].out + h) * a[2].out + lo[2],
+                    (in_d * a[1].in + in_h) * a[2].in + off + lo[2] * a[2].stride, hi[2] - lo[2],
+                    a[2].stride);
         }
 }
 
-/* One output channel: bias, then every tap of every input channel of its group. */
-static void add_channel(real *y, const real *x, const real *w, int64_t channels,
+/* One output channel: every tap of every input channel of its group. w: the channel's first weight.
+ */
+static void add_channel(struct tap *p, const struct accel_array *x, int64_t first,
+                        const struct accel_array *w, int64_t at, int64_t w_zero, int64_t channels,
                         const struct accel_window_axis a[3])
 {
     int64_t in_size = a[0].in * a[1].in * a[2].in, t[3];
-    for (int64_t c = 0; c < channels; c++, x += in_size)
+    for (int64_t c = first; c < first + channels; c++) {
+        p->x = p->ints ? (const void *)((const int64_t *)x->data + c * in_size)
+                       : (const void *)((const real *)x->data + c * in_size);
         for (t[0] = 0; t[0] < a[0].k; t[0]++)
             for (t[1] = 0; t[1] < a[1].k; t[1]++)
-                for (t[2] = 0; t[2] < a[2].k; t[2]++, w++)
-                    add_tap(y, x, *w, a, t);
+                for (t[2] = 0; t[2] < a[2].k; t[2]++, at++) {
+                    if (p->ints)
+                        p->whole = ((const int64_t *)w->data)[at] - w_zero;
+                    else
+                        p->w = ((const real *)w->data)[at];
+                    add_tap(p, a, t);
+                }
+    }
+}
+
+/* Element k of an operand with one element or one per output channel; `otherwise` when it is left
+ * out. */
+static double of_channel(const struct accel_call *c, int slot, int64_t k, double otherwise)
+{
+    const struct accel_array *v = slot < c->node->n_in && c->x[slot].data ? &c->x[slot] : NULL;
+    if (!v || v->n == 0)
+        return otherwise;
+    k = v->n == 1 ? 0 : k % v->n;
+    return accel_op_is_int(v) ? (double)((const int64_t *)v->data)[k]
+                              : (double)((const real *)v->data)[k];
+}
+
+/* Sums to the quantised output: round(sum * xs * ws / ys) + yz, saturated. */
+static void requantise(const struct accel_call *c, int64_t *y, int64_t n, int64_t m)
+{
+    bool sign = c->y[0].dtype == ACCEL_I8;
+    real scale = (real)((real)(of_channel(c, 1, 0, 1) * of_channel(c, 4, m, 1)) /
+                        (real)of_channel(c, 6, 0, 1));
+    for (int64_t i = 0; i < n; i++) {
+        double v = rint((double)((real)y[i] * scale)) + of_channel(c, 7, 0, 0);
+        y[i] = (int64_t)fmin(fmax(v, sign ? -128 : 0), sign ? 127 : 255);
+    }
 }
 
 static enum accel_err forward(const struct accel_call *c)
 {
+    const struct conv *f = c->node->op->family;
     const struct conv_params *p = c->node->params;
-    const struct accel_array *x = &c->x[0], *w = &c->x[1], *y = &c->y[0];
-    const real *bias = c->node->n_in > 2 ? c->x[2].data : NULL;
+    const struct accel_array *x = &c->x[0], *w = &c->x[f->w], *y = &c->y[0];
+    struct tap tap = {.ints = accel_op_is_int(y)};
     struct accel_window_axis a[3];
-    if (p->channels_last)
-        return accel_fail(ACCEL_ENOSUP, "channels last");
+    if (p->channels_last || accel_op_is_int(x) != tap.ints || accel_op_is_int(w) != tap.ints)
+        return accel_fail(ACCEL_ENOSUP, "this form of %s", c->node->op_type);
     ACCEL_TRY(accel_window_axes(a, &p->w, x, y, w->dim + 2, false));
-    int64_t in_size = a[0].in * a[1].in * a[2].in, out_size = a[0].out * a[1].out * a[2].out;
-    int64_t M = y->dim[1], per = w->dim[1], taps = per * a[0].k * a[1].k * a[2].k;
-    int64_t of_group = M / p->w.group;
+    int64_t out_size = a[0].out * a[1].out * a[2].out, M = y->dim[1], per = w->dim[1];
+    int64_t taps = per * a[0].k * a[1].k * a[2].k, of_group = M / p->w.group;
+    bool quantised = f->w == 3;
+    tap.zero = tap.ints ? (int64_t)of_channel(c, 2, 0, 0) : 0;
     for (int64_t i = 0; i < y->dim[0] * M; i++) {
         int64_t m = i % M, first = i / M * x->dim[1] + m / of_group * per;
-        real *to = (real *)y->data + i * out_size;
+        double bias = f->b >= 0 ? of_channel(c, f->b, m, 0) : 0;
+        tap.y = tap.ints ? (void *)((int64_t *)y->data + i * out_size)
+                         : (void *)((real *)y->data + i * out_size);
         for (int64_t k = 0; k < out_size; k++)
-            to[k] = bias ? bias[m] : 0;
-        add_channel(to, (const real *)x->data + first * in_size, (const real *)w->data + m * taps,
-                    per, a);
+            if (tap.ints)
+                ((int64_t *)tap.y)[k] = (int64_t)bias;
+            else
+                ((real *)tap.y)[k] = (real)bias;
+        int64_t zero = tap.ints ? (int64_t)of_channel(c, quantised ? 5 : 3, m, 0) : 0;
+        add_channel(&tap, x, first, w, m * taps, zero, per, a);
+        if (quantised)
+            requantise(c, tap.y, out_size, m);
     }
     return ACCEL_OK;
 }
@@ -261,12 +328,12 @@ static const char *const deform_examples[] = {"1x2x5x5 3x2x2x2 1x8x4x4", NULL};
 const struct accel_op accel_op_conv =
     ROW("Conv", "", 1, 2, 3, conv_attrs, conv_examples, forward, .w = 1, .b = 2);
 const struct accel_op accel_op_convinteger =
-    ROW("ConvInteger", "", 10, 2, 4, conv_attrs, integer_examples, NULL, .w = 1, .b = -1,
+    ROW("ConvInteger", "", 10, 2, 4, conv_attrs, integer_examples, forward, .w = 1, .b = -1,
         .out = ACCEL_I32);
 const struct accel_op accel_op_qlinearconv =
-    ROW("QLinearConv", "", 10, 8, 9, conv_attrs, q_examples, NULL, .w = 3, .b = 8, .like = 7);
+    ROW("QLinearConv", "", 10, 8, 9, conv_attrs, q_examples, forward, .w = 3, .b = 8, .like = 7);
 const struct accel_op accel_op_ms_qlinearconv =
-    ROW("QLinearConv", "com.microsoft", 1, 8, 9, ms_q_attrs, q_examples, NULL, .w = 3, .b = 8,
+    ROW("QLinearConv", "com.microsoft", 1, 8, 9, ms_q_attrs, q_examples, forward, .w = 3, .b = 8,
         .like = 7);
 const struct accel_op accel_op_ms_fusedconv =
     ROW("FusedConv", "com.microsoft", 1, 2, 4, fused_attrs, conv_examples, NULL, .w = 1, .b = 2);

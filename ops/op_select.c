@@ -1,5 +1,5 @@
 /* Operators that look at elements to decide which to take: TopK, ArgMax, ArgMin, NonZero, Compress,
- * Unique, OneHot, ReverseSequence, Trilu, NonMaxSuppression. */
+ * Unique, OneHot, ReverseSequence, Trilu. */
 #include <stdlib.h>
 
 #include "ops/arith.h"
@@ -197,14 +197,6 @@ static enum accel_err trilu_infer(struct accel_node *n)
     if (rank >= 0 && rank < 2)
         return accel_fail(ACCEL_ESHAPE, "input of rank %d, must be matrices", rank);
     return same_infer(n);
-}
-
-static enum accel_err nms_infer(struct accel_node *n)
-{
-    struct accel_dim d[2] = {accel_dim_unknown(), accel_dim_of(3)};
-    ACCEL_TRY(accel_operand_check_rank(n, 0, 3));
-    ACCEL_TRY(accel_operand_check_rank(n, 1, 3));
-    return accel_result_dims(n, 0, ACCEL_I64, 2, d);
 }
 
 /* ------------------------------------------------------------------------------ kernels */
@@ -425,7 +417,6 @@ static const struct accel_attr_rule unique_attrs[] = {
 static const struct accel_attr_rule reverse_attrs[] = {
     {"batch_axis", ACCEL_ATTR_INT, 0}, {"time_axis", ACCEL_ATTR_INT, 0}, {0}};
 static const struct accel_attr_rule trilu_attrs[] = {{"upper", ACCEL_ATTR_INT, 0}, {0}};
-static const struct accel_attr_rule nms_attrs[] = {{"center_point_box", ACCEL_ATTR_INT, 0}, {0}};
 
 static const bool least = true;
 
@@ -459,5 +450,3 @@ const struct accel_op accel_op_reverse_sequence =
         .forward = reverse_forward);
 const struct accel_op accel_op_trilu =
     ROW("Trilu", 14, 1, 2, 1, 1, 0, trilu_attrs, trilu_infer, "3x4", .forward = trilu_forward);
-const struct accel_op accel_op_non_max_suppression = ROW(
-    "NonMaxSuppression", 10, 2, 5, 1, 1, 0, nms_attrs, nms_infer, "1x6x4 1x2x6", .forward = NULL);

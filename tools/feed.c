@@ -10,6 +10,8 @@
 #include "graph/infer.h"
 #include "onnx/onnx.h"
 
+#define MAX_RANDOM ((uint64_t)1 << 30) /* bytes of one input */
+
 static enum accel_err open_model(struct accel_feed *f, struct accel_job *job,
                                  const struct accel_plan_options *opt)
 {
@@ -109,6 +111,10 @@ static enum accel_err fill(struct accel_npy *to, const struct accel_value *v, st
     }
     if (!accel_dtype_size(dtype, n, &size) || n > INT64_MAX)
         return accel_fail(ACCEL_ESHAPE, "input '%.200s' is too large", v->name);
+    if (size > MAX_RANDOM)
+        return accel_fail(ACCEL_ENOSUP,
+                          "input '%.200s' needs a file: %llu bytes of random values are too many",
+                          v->name, (unsigned long long)size);
     to->data = accel_alloc_pages(size);
     if (!to->data)
         return accel_fail(ACCEL_ENOMEM, "no memory for input '%.200s' of %llu bytes", v->name,
