@@ -71,9 +71,9 @@ fi
 say "builds"
 # build NAME CMAKE_OPTION... : configures and builds in build-test/NAME.
 build() {
-    name=$1
+    flavour=$1
     shift
-    cmake -S . -B "$build/$name" -G Ninja -DACCEL_WERROR=ON "$@" && cmake --build "$build/$name" -j "$jobs"
+    cmake -S . -B "$build/$flavour" -G Ninja -DACCEL_WERROR=ON "$@" && cmake --build "$build/$flavour" -j "$jobs"
 }
 step build-release build release || finish
 step build-sanitize build sanitize -DACCEL_SANITIZE=ON || finish
