@@ -1,5 +1,6 @@
 /* The inference core: symbols, trial values, declarations, bound sizes, MACs, failing memory. */
 #include <time.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "onnx/onnx.h"
@@ -146,8 +147,11 @@ START_TEST(macs_are_those_of_one_sample)
     struct accel_model *m;
     const struct accel_onnx_read_options opt = {0};
     int64_t macs;
-    if (accel_onnx_read(&m, "../shared/models/fashion_mlp.onnx", &opt))
+    if (access("../shared/models/fashion_mlp.onnx", R_OK) != 0) {
+        printf("SKIP: no ../shared/models\n");
         return;
+    }
+    ck_ok(accel_onnx_read(&m, "../shared/models/fashion_mlp.onnx", &opt));
     ck_ok(accel_model_infer(m));
     struct accel_dim before = m->graph->input[0]->shape.dim[0];
     ck_ok(accel_model_macs(&macs, m));

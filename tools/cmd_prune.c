@@ -31,9 +31,12 @@ static const struct accel_option options[] = {
     {0},
 };
 static const char *const later[] = {
-    "groups",  "the pruners of whole channels", "sensitivity", "a way to run the model",
-    "latency", "a way to run the model",        "check",       "a way to run the model",
-    "data",    "a way to run the model",        NULL};
+    "groups",      "the pruners of whole channels",
+    "sensitivity", "data sets to evaluate on",
+    "latency",     "fast kernels to time",
+    "check",       "the comparison built in (accel-compare OLD NEW does it)",
+    "data",        "data sets",
+    NULL};
 
 /* What one run holds. */
 struct prune {
