@@ -133,3 +133,20 @@ enum accel_err accel_attr_set_ints(struct accel_node *n, const char *name, const
     return set(
         n, &(struct accel_attr){.name = name, .kind = ACCEL_ATTR_INTS, .n = count, .ints = copy});
 }
+
+/* The list is replaced, not edited: it may be that of an origin that others still see. */
+enum accel_err accel_attr_drop(struct accel_node *n, const char *name)
+{
+    size_t kept = 0;
+    if (!accel_attr_find(n, name))
+        return ACCEL_OK;
+    struct accel_attr *list = ACCEL_NEW(&n->graph->model->arena, struct accel_attr, n->n_attr);
+    if (!list)
+        return accel_fail_nomem();
+    for (size_t i = 0; i < n->n_attr; i++)
+        if (strcmp(n->attr[i].name, name) != 0)
+            list[kept++] = n->attr[i];
+    n->attr = list;
+    n->n_attr = kept;
+    return ACCEL_OK;
+}

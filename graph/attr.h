@@ -32,4 +32,7 @@ enum accel_err accel_attr_set_string(struct accel_node *n, const char *name,
 enum accel_err accel_attr_set_ints(struct accel_node *n, const char *name, const int64_t *v,
                                    size_t count) ACCEL_CHECKED;
 
+/* Takes an attribute away; nothing when the node has none of this name. */
+enum accel_err accel_attr_drop(struct accel_node *n, const char *name) ACCEL_CHECKED;
+
 #endif

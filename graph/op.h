@@ -92,9 +92,9 @@ struct accel_side {
     int64_t off, outer, stride, rep;
     const int64_t *list;
 };
-struct accel_links; /* filled through prune's functions; comes with the structured pruner */
-struct accel_zero;
-struct accel_resize;
+struct accel_links;  /* graph/links.h */
+struct accel_zero;   /* graph/links.h */
+struct accel_resize; /* graph/resize.h */
 
 /* ------------------------------------------------------------------------------------- the
  * operator */
@@ -129,6 +129,9 @@ struct accel_op {
      * ESHAPE when two numbers contradict each other. */
     enum accel_err (*infer)(struct accel_node *);
 
+    /* Which units of the operands stand or fall together; NULL: all axes are walls. What fills a
+     * cut unit of an output; NULL: unknown. What a cut leaves to repair; NULL: nothing. links() and
+     * zero() need ranks and params, and a failed allocation sticks in the links. */
     void (*links)(const struct accel_node *, struct accel_links *);
     void (*zero)(const struct accel_node *, struct accel_zero *);
     enum accel_err (*resize)(struct accel_node *, struct accel_resize *);
@@ -151,6 +154,8 @@ struct accel_op {
      * output]. NULL: infer knows all sizes once the inputs are known. */
     enum accel_err (*size)(const struct accel_call *, int slot, int64_t *dim);
     unsigned keep;  /* input slots the masker must never zero */
+    unsigned sizes; /* input slots that hold sizes or positions, which resize() writes anew: a Shape
+                       may flow into them and pins nothing */
     unsigned saves; /* what backward reads: inputs from bit 0, outputs from bit 16 */
     unsigned
         data_slots; /* MOVES: inputs that hold data, the others hold indices or sizes; 0: input 0 */
