@@ -58,6 +58,20 @@ bool accel_links_mentions(const struct accel_links *l, int slot, int axis)
            l->said[l->base[slot] + (size_t)axis];
 }
 
+/* Rules rely on every operand that is not optional. */
+static bool is_complete(const struct accel_node *n)
+{
+    if (!n->op || !n->op->links || n->n_in < n->op->min_in || n->n_out < n->op->min_out)
+        return false;
+    for (int i = 0; i < n->op->min_in; i++)
+        if (!n->in[i])
+            return false;
+    for (int i = 0; i < n->op->min_out; i++)
+        if (!n->out[i])
+            return false;
+    return true;
+}
+
 /* Starts a new node; *speaks: all operands that are there have a rank. */
 static enum accel_err begin(struct accel_links *l, const struct accel_node *node, bool *speaks)
 {
@@ -65,7 +79,7 @@ static enum accel_err begin(struct accel_links *l, const struct accel_node *node
     l->node = node;
     l->n_tie = l->n_wall = l->n_need = l->n_candidate = 0;
     l->err = ACCEL_OK;
-    *speaks = node->op && node->op->links;
+    *speaks = is_complete(node);
     if (!ACCEL_GROW(l->base, l->base_cap, slots + 1))
         return accel_fail_nomem();
     for (size_t i = 0; i < slots; i++) {
@@ -310,6 +324,13 @@ bool accel_links_offer(struct accel_links *l, int n_ties, const struct accel_tie
     return taken;
 }
 
+bool accel_links_ok(struct accel_links *l, enum accel_err err)
+{
+    if (err == ACCEL_ENOMEM || err == ACCEL_EIO)
+        l->err = err;
+    return err == ACCEL_OK;
+}
+
 int64_t *accel_links_list(struct accel_links *l, int64_t n)
 {
     int64_t *list = n < 0 ? NULL : ACCEL_NEW(&l->arena, int64_t, n);
@@ -359,19 +380,21 @@ bool accel_zero_is_constant(const struct accel_zero *z, int slot)
  * masked. */
 float accel_zero_number(const struct accel_zero *z, int slot)
 {
+    struct accel_value *v = accel_slot_value(z->links->node, slot);
     const float *at;
-    int64_t n;
-    if (!accel_zero_is_constant(z, slot))
+    const int64_t *whole;
+    int64_t n, n_whole;
+    if (!v || !v->tensor)
         return NAN;
-    enum accel_err err = accel_known_floats(&at, &n, accel_slot_value(z->links->node, slot));
-    if (err) {
-        z->links->err = err;
+    if (!accel_links_ok(z->links, accel_known_floats(&at, &n, v)) ||
+        !accel_links_ok(z->links, accel_known_ints(&whole, &n_whole, v)))
         return NAN;
-    }
     for (int64_t i = 1; at && i < n; i++)
         if (at[i] < at[0] || at[i] > at[0] || isnan(at[i]))
             return NAN;
-    return at && n > 0 ? at[0] : NAN;
+    if (at && n > 0)
+        return at[0];
+    return whole && n_whole == 1 ? (float)whole[0] : NAN;
 }
 
 bool accel_zero_taken(const struct accel_zero *z, size_t i, bool open)

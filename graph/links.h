@@ -99,9 +99,9 @@ struct accel_side accel_side_whole(int slot, int axis);
 struct accel_side accel_side_rep(int slot, int axis, int64_t rep);
 struct accel_side accel_side_list(int slot, int axis, const int64_t *list);
 
-/* Ties n rows. Sides of operands that are left out are dropped; if one of the others reaches beyond
- * its axis, all become walls. Sides are copied, a list is borrowed (a constant's contents, or
- * accel_links_list()). */
+/* Ties n rows. Sides of operands that are left out (slot -1 for an optional input) are dropped; if
+ * one of the others reaches beyond its axis, all become walls. Sides are copied, a list is borrowed
+ * (a constant's contents, or accel_links_list()). */
 void accel_links_tie(struct accel_links *l, int64_t n, int n_sides, const struct accel_side *side);
 
 /* Ties whole axes; walls when their sizes are not all the same number or symbol. */
@@ -123,6 +123,11 @@ void accel_links_need0(struct accel_links *l, int n, const struct accel_axis *at
  * number of offers must be the same in every ask. */
 bool accel_links_offer(struct accel_links *l, int n_ties, const struct accel_tie *tie,
                        bool preferred);
+
+/* True when a call succeeded; ENOMEM and EIO stick, other failures say that the rule does not
+ * apply.
+ */
+bool accel_links_ok(struct accel_links *l, enum accel_err err);
 
 /* Room for n numbers that lives as long as the links; NULL: no memory (sticks in l->err). */
 int64_t *accel_links_list(struct accel_links *l, int64_t n);

@@ -41,6 +41,12 @@ bool accel_resize_hit_any(const struct accel_resize *r, int slot)
     return false;
 }
 
+int64_t accel_resize_kept(const struct accel_resize *r, int slot, int axis, int64_t i)
+{
+    const struct accel_cut *c = cut_of(r, slot, axis);
+    return c && c->kept && i >= 0 && i < c->now ? c->kept[i] : i;
+}
+
 int64_t accel_resize_before(const struct accel_resize *r, int slot, int axis, int64_t at)
 {
     const struct accel_cut *c = cut_of(r, slot, axis);
@@ -93,9 +99,8 @@ enum accel_err accel_resize_ints(struct accel_resize *r, int slot, const int64_t
     struct accel_value *v = accel_slot_value(r->node, slot);
     const int64_t *old;
     int64_t n_old;
-    if (!v)
-        return ACCEL_OK;
-    if (v->tensor) { /* a stored one is looked at here, so that callers see real changes only */
+    if (v &&
+        v->tensor) { /* a stored one is looked at here, so that callers see real changes only */
         ACCEL_TRY(accel_known_ints(&old, &n_old, v));
         bool same = old && n_old == n;
         for (int64_t i = 0; same && i < n; i++)

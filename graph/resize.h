@@ -24,10 +24,11 @@ struct accel_resize {
     bool changed;                       /* attributes were edited */
 
     /* Input `slot` gets these n elements, as a constant of this node's own (constants are shared);
-     * rank and type stay. A computed vector keeps what it may: an element is written only if it
-     * must change or was read (by Shape) from an axis that was cut: as want[i], or as `open` where
-     * that is ACCEL_SIZE_VARIES. open is ACCEL_SIZE_VARIES when the operator has no such word:
-     * then the axes it was read from should have been walls, ENOSUP. */
+     * rank and type stay; one that the node lacks is added as an int64 vector. A computed vector
+     * keeps what it may: an element is written only if it must change or was read (by Shape) from
+     * an axis that was cut: as want[i], or as `open` where that is ACCEL_SIZE_VARIES. open is
+     * ACCEL_SIZE_VARIES when the operator has no such word: then the axes it was read from should
+     * have been walls, ENOSUP. */
     enum accel_err (*ints)(struct accel_resize *, int slot, const int64_t *want, int64_t n,
                            int64_t open);
     /* Output `slot` is multiplied by a factor, behind the node. */
@@ -40,6 +41,9 @@ int64_t accel_resize_was(const struct accel_resize *r, int slot, int axis);
 int64_t accel_resize_now(const struct accel_resize *r, int slot, int axis);
 bool accel_resize_hit(const struct accel_resize *r, int slot, int axis);
 bool accel_resize_hit_any(const struct accel_resize *r, int slot);
+
+/* Unit before the cut that is the i-th one after it. */
+int64_t accel_resize_kept(const struct accel_resize *r, int slot, int axis, int64_t i);
 
 /* Kept units below `at`: the new place of a kept unit. Cost: log of the units. */
 int64_t accel_resize_before(const struct accel_resize *r, int slot, int axis, int64_t at);

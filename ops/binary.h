@@ -16,6 +16,9 @@ enum accel_err accel_binary_parse(struct accel_node *n, int opset);
 /* Output 0: `dtype`, and the shape that inputs 0 and 1 broadcast to. */
 enum accel_err accel_binary_infer(struct accel_node *n, enum accel_dtype dtype);
 
+/* Ties by NumPy's rule; nothing where an old opset's `axis` lays b elsewhere. */
+void accel_binary_links(const struct accel_node *n, struct accel_links *l);
+
 /* Where the operands lie on the output, for accel_op_meet(). */
 enum accel_err accel_binary_at(int *a_at, int *b_at, const struct accel_call *c);
 

@@ -7,6 +7,7 @@
 
 #include "graph/attr.h"
 #include "ops/arith.h"
+#include "ops/link_util.h"
 #include "ops/operand.h"
 #include "ops/real.h"
 
@@ -194,7 +195,8 @@ static const char *const gelu_values[] = {"2x3x4", "5 | approximate=tanh", NULL}
     {                                                                                              \
         .name = (onnx), .domain = (dom), .since = (opset), .min_in = 1, .max_in = 1, .min_out = 1, \
         .max_out = 1, .flags = (flag), .attrs = (rules), .parse = (read), .infer = infer,          \
-        .forward = forward, .family = &(const struct activation){__VA_ARGS__}, .examples = (eg)    \
+        .links = accel_link_unary, .zero = accel_zero_unary, .forward = forward,                   \
+        .family = &(const struct activation){__VA_ARGS__}, .examples = (eg)                        \
     }
 #define ROW(onnx, opset, rules, flag, eg, ...)                                                     \
     ROW_IN(onnx, "", opset, rules, flag, parse, eg, __VA_ARGS__)

@@ -4,9 +4,12 @@
  * so, and `axis` told on which axis of a its first one lies; parse() turns both into
  * `struct binary_params`. Integer functions get exact operands and their result is wrapped to the
  * output's width. Mod, Pow and BitShift, which need more than a function, are in op_power.c. */
+#include <math.h>
+
 #include "graph/attr.h"
 #include "ops/arith.h"
 #include "ops/binary.h"
+#include "ops/link_util.h"
 #include "ops/operand.h"
 #include "ops/real.h"
 
@@ -15,6 +18,7 @@ struct binary {
     int64_t (*fi)(int64_t a, int64_t b);
     enum accel_dtype out; /* UNDEFINED: that of the inputs */
     bool divides;         /* the integer form needs b != 0 */
+    unsigned absorbs;     /* operands whose 0 makes the result 0, as bits */
 };
 
 enum accel_err accel_binary_parse(struct accel_node *n, int opset)
@@ -136,6 +140,28 @@ static enum accel_err forward(const struct accel_call *c)
     return ACCEL_OK;
 }
 
+/* ------------------------------------------------------------------ links */
+
+void accel_binary_links(const struct accel_node *n, struct accel_links *l)
+{
+    const struct accel_binary_params *p = n->params;
+    if (!p->one_way || !p->has_axis)
+        accel_link_broadcast(n, l);
+}
+
+/* A constant divisor is never masked; an activation as divisor must have a number at zero. */
+static void zero(const struct accel_node *n, struct accel_zero *z)
+{
+    const struct binary *f = n->op->family;
+    for (int axis = 0; f->divides && axis < accel_slot_rank(n, accel_link_out(n, 0)); axis++) {
+        int own = accel_link_stretched(n, 1, axis);
+        float k = accel_zero_get(z, 1, own);
+        if (own >= 0 && !accel_zero_is_constant(z, 1) && !(fabsf(k) > 0))
+            accel_links_wall(z->links, 1, own, "divisor may be 0");
+    }
+    accel_zero_absorb(n, z, f->absorbs);
+}
+
 /* ------------------------------------------------------------------ functions */
 
 static real add(real a, real b)
@@ -222,38 +248,41 @@ static const struct accel_attr_rule old_attrs[] = {{"axis", ACCEL_ATTR_INT, 0},
                                                    {0}};
 static const char *const pairs[] = {"2x3x4 2x3x4", "2x3x4 3x1", "1x4 3x1", "2x3 1", NULL};
 
-#define ROW(onnx, opset, flag, rules, ...)                                                         \
+#define ROW(onnx, opset, flag, rules, kept, ...)                                                   \
     {                                                                                              \
         .name = (onnx), .domain = "", .since = (opset), .min_in = 2, .max_in = 2, .min_out = 1,    \
         .max_out = 1, .flags = (flag), .attrs = (rules), .parse = accel_binary_parse,              \
-        .infer = infer, .forward = forward, .family = &(const struct binary){__VA_ARGS__},         \
-        .examples = pairs                                                                          \
+        .infer = infer, .links = accel_binary_links, .zero = zero, .forward = forward,             \
+        .family = &(const struct binary){__VA_ARGS__}, .keep = (kept), .examples = pairs           \
     }
 
-const struct accel_op accel_op_add = ROW("Add", 1, 0, old_attrs, add, accel_int_add, 0, 0);
-const struct accel_op accel_op_sub = ROW("Sub", 1, 0, old_attrs, sub, accel_int_sub, 0, 0);
-const struct accel_op accel_op_mul = ROW("Mul", 1, 0, old_attrs, mul, accel_int_mul, 0, 0);
-const struct accel_op accel_op_div = ROW("Div", 1, 0, old_attrs, divide, divide_i, 0, true);
+const struct accel_op accel_op_add = ROW("Add", 1, 0, old_attrs, 0, .f = add, .fi = accel_int_add);
+const struct accel_op accel_op_sub = ROW("Sub", 1, 0, old_attrs, 0, .f = sub, .fi = accel_int_sub);
+const struct accel_op accel_op_mul =
+    ROW("Mul", 1, 0, old_attrs, 0, .f = mul, .fi = accel_int_mul, .absorbs = 1u << 0 | 1u << 1);
+const struct accel_op accel_op_div = ROW("Div", 1, 0, old_attrs, 1u << 1, .f = divide,
+                                         .fi = divide_i, .divides = true, .absorbs = 1u << 0);
 const struct accel_op accel_op_and =
-    ROW("And", 1, ACCEL_OP_COMPARES, axis_attrs, 0, and_i, ACCEL_BOOL, 0);
+    ROW("And", 1, ACCEL_OP_COMPARES, axis_attrs, 0, .fi = and_i, .out = ACCEL_BOOL);
 const struct accel_op accel_op_or =
-    ROW("Or", 1, ACCEL_OP_COMPARES, axis_attrs, 0, or_i, ACCEL_BOOL, 0);
+    ROW("Or", 1, ACCEL_OP_COMPARES, axis_attrs, 0, .fi = or_i, .out = ACCEL_BOOL);
 const struct accel_op accel_op_xor =
-    ROW("Xor", 1, ACCEL_OP_COMPARES, axis_attrs, 0, xor_i, ACCEL_BOOL, 0);
+    ROW("Xor", 1, ACCEL_OP_COMPARES, axis_attrs, 0, .fi = xor_i, .out = ACCEL_BOOL);
 const struct accel_op accel_op_equal =
-    ROW("Equal", 1, ACCEL_OP_COMPARES, axis_attrs, equal, equal_i, ACCEL_BOOL, 0);
+    ROW("Equal", 1, ACCEL_OP_COMPARES, axis_attrs, 0, .f = equal, .fi = equal_i, .out = ACCEL_BOOL);
 const struct accel_op accel_op_less =
-    ROW("Less", 1, ACCEL_OP_COMPARES, axis_attrs, less, less_i, ACCEL_BOOL, 0);
+    ROW("Less", 1, ACCEL_OP_COMPARES, axis_attrs, 0, .f = less, .fi = less_i, .out = ACCEL_BOOL);
 const struct accel_op accel_op_lessorequal =
-    ROW("LessOrEqual", 12, ACCEL_OP_COMPARES, no_attrs, less_equal, less_equal_i, ACCEL_BOOL, 0);
-const struct accel_op accel_op_greater =
-    ROW("Greater", 1, ACCEL_OP_COMPARES, axis_attrs, greater, greater_i, ACCEL_BOOL, 0);
+    ROW("LessOrEqual", 12, ACCEL_OP_COMPARES, no_attrs, 0, .f = less_equal, .fi = less_equal_i,
+        .out = ACCEL_BOOL);
+const struct accel_op accel_op_greater = ROW("Greater", 1, ACCEL_OP_COMPARES, axis_attrs, 0,
+                                             .f = greater, .fi = greater_i, .out = ACCEL_BOOL);
 const struct accel_op accel_op_greaterorequal =
-    ROW("GreaterOrEqual", 12, ACCEL_OP_COMPARES, no_attrs, greater_equal, greater_equal_i,
-        ACCEL_BOOL, 0);
+    ROW("GreaterOrEqual", 12, ACCEL_OP_COMPARES, no_attrs, 0, .f = greater_equal,
+        .fi = greater_equal_i, .out = ACCEL_BOOL);
 const struct accel_op accel_op_bitwiseand =
-    ROW("BitwiseAnd", 18, ACCEL_OP_COMPARES, no_attrs, 0, and_i, 0, 0);
+    ROW("BitwiseAnd", 18, ACCEL_OP_COMPARES, no_attrs, 0, .fi = and_i);
 const struct accel_op accel_op_bitwiseor =
-    ROW("BitwiseOr", 18, ACCEL_OP_COMPARES, no_attrs, 0, or_i, 0, 0);
+    ROW("BitwiseOr", 18, ACCEL_OP_COMPARES, no_attrs, 0, .fi = or_i);
 const struct accel_op accel_op_bitwisexor =
-    ROW("BitwiseXor", 18, ACCEL_OP_COMPARES, no_attrs, 0, xor_i, 0, 0);
+    ROW("BitwiseXor", 18, ACCEL_OP_COMPARES, no_attrs, 0, .fi = xor_i);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "ops/arith.h"
+#include "ops/link_util.h"
 #include "ops/op_util.h"
 #include "ops/real.h"
 
@@ -63,6 +64,19 @@ static int carry(const struct accel_node *n, int axis)
     return axis;
 }
 
+/* Only 0 is the same in all types, and only floats have a value at zero. */
+static void zero(const struct accel_node *n, struct accel_zero *z)
+{
+    if (n->n_out && n->out[0] && accel_dtype_is_float(n->out[0]->dtype))
+        accel_zero_range(z, 0, accel_link_out(n, 0), 0, accel_slot_rank(n, 0), true);
+}
+
+static void like_links(const struct accel_node *n, struct accel_links *l)
+{
+    accel_link_unary(n, l);
+    accel_links_seen_all(l, 1);
+}
+
 /* Towards zero; what does not fit is the smallest or largest int64_t, NaN the smallest, as x86
  * converts it. */
 static int64_t truncated(double v)
@@ -110,6 +124,8 @@ const struct accel_op accel_op_cast = {
     .attrs = cast_attrs,
     .parse = parse,
     .infer = infer,
+    .links = accel_link_unary,
+    .zero = zero,
     .carry = carry,
     .forward = forward,
     .examples = (const char *const[]){"2x3 | to=7", "i64:4 | to=1", NULL},
@@ -125,6 +141,8 @@ const struct accel_op accel_op_cast_like = {
     .max_out = 1,
     .attrs = like_attrs,
     .infer = like_infer,
+    .links = like_links,
+    .zero = zero,
     .forward = forward,
     .examples = (const char *const[]){"2x3 i64:1", NULL},
 };

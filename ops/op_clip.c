@@ -3,6 +3,7 @@
 
 #include "graph/attr.h"
 #include "ops/arith.h"
+#include "ops/link_util.h"
 #include "ops/operand.h"
 #include "ops/real.h"
 
@@ -116,6 +117,19 @@ static enum accel_err prelu_forward(const struct accel_call *c)
     return ACCEL_OK;
 }
 
+/* Slopes of an old opset that belong to the channels are a wall. */
+static void prelu_links(const struct accel_node *n, struct accel_links *l)
+{
+    const struct prelu_params *p = n->params;
+    if (!p->by_channel)
+        accel_link_broadcast(n, l);
+}
+
+static void prelu_zero(const struct accel_node *n, struct accel_zero *z)
+{
+    accel_zero_absorb(n, z, 1u << 0);
+}
+
 static const struct accel_attr_rule clip_attrs[] = {{"min", ACCEL_ATTR_FLOAT, 0},
                                                     {"max", ACCEL_ATTR_FLOAT, 0},
                                                     {"consumed_inputs", ACCEL_ATTR_INTS, 0},
@@ -136,6 +150,8 @@ const struct accel_op accel_op_clip = {
     .attrs = clip_attrs,
     .parse = clip_parse,
     .infer = same_as_input,
+    .links = accel_link_broadcast,
+    .zero = accel_zero_broadcast,
     .forward = clip_forward,
     .keep = 1u << 1 | 1u << 2,
     .examples = clip_examples,
@@ -153,6 +169,8 @@ const struct accel_op accel_op_prelu = {
     .attrs = prelu_attrs,
     .parse = prelu_parse,
     .infer = prelu_infer,
+    .links = prelu_links,
+    .zero = prelu_zero,
     .forward = prelu_forward,
     .examples = prelu_examples,
 };

@@ -1,7 +1,9 @@
 /* Concat and Split: blocks along one axis. With the axis fixed, an array is `outer` blocks of
  * (size on the axis) * inner elements, and both kernels copy whole blocks. */
 #include <limits.h>
+#include <math.h>
 
+#include "ops/link_util.h"
 #include "ops/op_util.h"
 
 /* ------------------------------------------------------------------------------ Concat */
@@ -81,6 +83,56 @@ static enum accel_err concat_forward(const struct accel_call *c)
         at += part;
     }
     return ACCEL_OK;
+}
+
+/* Blocks of the output's axis belong to the inputs one after the other; every other axis is that of
+ * all of them. */
+static void concat_links(const struct accel_node *n, struct accel_links *l)
+{
+    const struct concat *p = n->params;
+    int y = accel_link_out(n, 0), rank = accel_slot_rank(n, y), axis;
+    struct accel_axis *at = ACCEL_NEW(&l->arena, struct accel_axis, n->n_in + 1);
+    int64_t off = 0;
+    if (!at) {
+        l->err = accel_fail_nomem();
+        return;
+    }
+    if (rank < 0 || accel_axis_of(&axis, p->axis, rank))
+        return;
+    for (int k = 0; k < rank; k++) {
+        for (int i = 0; i < n->n_in; i++)
+            at[i] = (struct accel_axis){i, k};
+        at[n->n_in] = (struct accel_axis){y, k};
+        if (k != axis)
+            accel_links_axes(l, n->n_in + 1, at);
+    }
+    for (int i = 0; i < n->n_in; i++)
+        if (!accel_dim_known(accel_operand_dim(n, i, axis)))
+            return;
+    for (int i = 0; i < n->n_in; i++) {
+        int64_t size = accel_slot_size(n, i, axis);
+        if (size > 0)
+            accel_links_tie(l, size, 2,
+                            (const struct accel_side[]){accel_side_whole(i, axis),
+                                                        accel_side_of(y, axis, off, 1, 0, 1)});
+        off += size > 0 ? size : 0;
+    }
+}
+
+/* A number only where all inputs agree. */
+static void concat_zero(const struct accel_node *n, struct accel_zero *z)
+{
+    int y = accel_link_out(n, 0);
+    for (int k = 0; k < accel_slot_rank(n, y); k++) {
+        float first = accel_zero_get(z, 0, k);
+        bool same = !isnan(first);
+        for (int i = 1; same && i < n->n_in; i++) {
+            float other = accel_zero_get(z, i, k);
+            same = !(other < first || other > first || isnan(other));
+        }
+        if (same)
+            accel_zero_set(z, y, k, first);
+    }
 }
 
 /* ------------------------------------------------------------------------------ Split */
@@ -187,6 +239,61 @@ static enum accel_err split_forward(const struct accel_call *c)
     return ACCEL_OK;
 }
 
+static void split_links(const struct accel_node *n, struct accel_links *l)
+{
+    const struct split *p = n->params;
+    int rank = accel_slot_rank(n, 0), axis;
+    int64_t off = 0;
+    if (rank < 0 || accel_axis_of(&axis, p->axis, rank))
+        return;
+    for (int i = 0; i < n->n_out; i++) {
+        accel_link_range(l, 0, accel_link_out(n, i), 0, axis);
+        accel_link_range(l, 0, accel_link_out(n, i), axis + 1, rank);
+        if (!n->out[i] || !accel_dim_known(n->out[i]->shape.dim[axis]))
+            off = -1; /* where the others begin is not known */
+    }
+    for (int i = 0; off >= 0 && i < n->n_out; i++) {
+        int64_t size = n->out[i]->shape.dim[axis].n;
+        if (size > 0)
+            accel_links_tie(
+                l, size, 2,
+                (const struct accel_side[]){accel_side_of(0, axis, off, 1, 0, 1),
+                                            accel_side_whole(accel_link_out(n, i), axis)});
+        off += size;
+    }
+}
+
+static void split_zero(const struct accel_node *n, struct accel_zero *z)
+{
+    for (int i = 0; i < n->n_out; i++)
+        accel_zero_range(z, 0, accel_link_out(n, i), 0, accel_slot_rank(n, 0), false);
+}
+
+/* The parts may be unequal now: their sizes are written out. */
+static enum accel_err split_resize(struct accel_node *n, struct accel_resize *r)
+{
+    const struct split *p = n->params;
+    int rank = accel_slot_rank(n, 0), axis;
+    if (rank < 0)
+        return ACCEL_OK;
+    ACCEL_TRY(accel_axis_of(&axis, p->axis, rank));
+    int64_t *want = ACCEL_NEW(&n->graph->model->arena, int64_t, n->n_out);
+    if (!want)
+        return accel_fail_nomem();
+    for (int i = 0; i < n->n_out; i++) {
+        bool number = n->out[i] && accel_dim_known(n->out[i]->shape.dim[axis]);
+        want[i] = number ? accel_resize_now(r, accel_link_out(n, i), axis) : ACCEL_SIZE_VARIES;
+    }
+    bool hit = accel_resize_hit(r, 0, axis);
+    if (hit)
+        ACCEL_TRY(accel_resize_attr_drop(r, "num_outputs"));
+    if (hit && !accel_operand(n, 1) && n->graph->opset < 13)
+        return accel_resize_attr_ints(r, "split", want, (size_t)n->n_out);
+    if (hit || accel_operand(n, 1))
+        return accel_resize_ints(r, 1, want, n->n_out, ACCEL_SIZE_VARIES);
+    return ACCEL_OK;
+}
+
 /* ------------------------------------------------------------------------------ rows */
 
 static const struct accel_attr_rule concat_attrs[] = {{"axis", ACCEL_ATTR_INT, 0}, {0}};
@@ -207,6 +314,8 @@ const struct accel_op accel_op_concat = {
     .attrs = concat_attrs,
     .parse = concat_parse,
     .infer = concat_infer,
+    .links = concat_links,
+    .zero = concat_zero,
     .forward = concat_forward,
     .examples = (const char *const[]){"2x3 2x4 2x1 | axis=1", "2x3 1x3 | axis=-2", NULL},
 };
@@ -223,6 +332,10 @@ const struct accel_op accel_op_split = {
     .attrs = split_attrs,
     .parse = split_parse,
     .infer = split_infer,
+    .links = split_links,
+    .zero = split_zero,
+    .resize = split_resize,
+    .sizes = 1u << 1,
     .forward = split_forward,
     .examples = (const char *const[]){"2x6 | axis=1", "2x6 [6] | axis=1", NULL},
 };

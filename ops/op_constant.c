@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "ops/arith.h"
+#include "ops/link_util.h"
 #include "ops/op_util.h"
 #include "ops/real.h"
 
@@ -54,6 +55,13 @@ static enum accel_err size_infer(struct accel_node *n)
     for (int i = 0; i < rank; i++)
         ACCEL_TRY(accel_dim_mul(&all, accel_operand_symbols(n), all, n->in[0]->shape.dim[i]));
     return accel_known_set_dims(n->out[0], &all, 1);
+}
+
+/* What becomes of the numbers is followed by those who cut, from here to where they end. */
+static void shape_links(const struct accel_node *n, struct accel_links *l)
+{
+    accel_links_seen_all(l, 0);
+    accel_links_seen_all(l, accel_link_out(n, 0));
 }
 
 /* ------------------------------------------------------------------------------ Constant */
@@ -111,6 +119,11 @@ static enum accel_err constant_infer(struct accel_node *n)
     return accel_result_dims(n, 0, form->dtype, form->list, &d);
 }
 
+static void constant_links(const struct accel_node *n, struct accel_links *l)
+{
+    accel_links_seen_all(l, accel_link_out(n, 0));
+}
+
 static enum accel_err constant_forward(const struct accel_call *c)
 {
     const struct form *form;
@@ -161,6 +174,38 @@ static enum accel_err fill_infer(struct accel_node *n)
     ACCEL_TRY(accel_shape_from_input(&out, n, 0));
     accel_result_set(n, 0, p->dtype, out);
     return ACCEL_OK;
+}
+
+/* Axes are made by the sizes. One whose size only the run tells stays as it is. */
+static void fill_links(const struct accel_node *n, struct accel_links *l)
+{
+    int y = accel_link_out(n, 0);
+    for (int axis = 0; axis < accel_slot_rank(n, y); axis++)
+        if (accel_dim_known(n->out[0]->shape.dim[axis]))
+            accel_links_seen(l, y, axis);
+}
+
+static void fill_zero(const struct accel_node *n, struct accel_zero *z)
+{
+    const struct fill *p = n->params;
+    int y = accel_link_out(n, 0);
+    for (int axis = 0; accel_dtype_is_float(p->dtype) && axis < accel_slot_rank(n, y); axis++)
+        accel_zero_set(z, y, axis, (float)p->value);
+}
+
+static enum accel_err fill_resize(struct accel_node *n, struct accel_resize *r)
+{
+    int y = accel_link_out(n, 0), rank = accel_slot_rank(n, y);
+    if (rank < 0)
+        return ACCEL_OK;
+    int64_t *want = ACCEL_NEW(&n->graph->model->arena, int64_t, rank);
+    if (!want)
+        return accel_fail_nomem();
+    for (int axis = 0; axis < rank; axis++) {
+        bool number = accel_dim_known(n->out[0]->shape.dim[axis]);
+        want[axis] = number ? accel_resize_now(r, y, axis) : ACCEL_SIZE_VARIES;
+    }
+    return accel_resize_ints(r, 0, want, rank, ACCEL_SIZE_VARIES);
 }
 
 static enum accel_err fill_forward(const struct accel_call *c)
@@ -297,22 +342,27 @@ static const struct accel_attr_rule range_attrs[] = {{"stash_type", ACCEL_ATTR_I
 static const struct accel_attr_rule eye_attrs[] = {
     {"dtype", ACCEL_ATTR_INT, 0}, {"k", ACCEL_ATTR_INT, 0}, {0}};
 
-#define ROW(op_name, first, n_in, flag, rules, prs, inf, fwd, eg)                                  \
+#define ROW(op_name, first, n_in, flag, rules, prs, inf, fwd, eg, ...)                             \
     {                                                                                              \
         .name = (op_name), .domain = "", .since = (first), .min_in = (n_in), .max_in = (n_in),     \
         .min_out = 1, .max_out = 1, .flags = (flag), .attrs = (rules), .parse = (prs),             \
         .infer = (inf), .forward = (fwd), .examples = (const char *const[]){(eg), NULL},           \
+        __VA_ARGS__                                                                                \
     }
 
-const struct accel_op accel_op_shape = ROW("Shape", 1, 1, ACCEL_OP_MOVES, shape_attrs, shape_parse,
-                                           shape_infer, shape_forward, "2x3x4 | start=1");
-const struct accel_op accel_op_size =
-    ROW("Size", 1, 1, ACCEL_OP_MOVES, NULL, NULL, size_infer, size_forward, "2x3");
-const struct accel_op accel_op_constant = ROW("Constant", 1, 0, 0, constant_attrs, NULL,
-                                              constant_infer, constant_forward, "| value_ints=1,2");
+const struct accel_op accel_op_shape =
+    ROW("Shape", 1, 1, ACCEL_OP_MOVES, shape_attrs, shape_parse, shape_infer, shape_forward,
+        "2x3x4 | start=1", .links = shape_links);
+const struct accel_op accel_op_size = ROW("Size", 1, 1, ACCEL_OP_MOVES, NULL, NULL, size_infer,
+                                          size_forward, "2x3", .links = shape_links);
+const struct accel_op accel_op_constant =
+    ROW("Constant", 1, 0, 0, constant_attrs, NULL, constant_infer, constant_forward,
+        "| value_ints=1,2", .links = constant_links);
 const struct accel_op accel_op_constant_of_shape =
-    ROW("ConstantOfShape", 9, 1, 0, fill_attrs, fill_parse, fill_infer, fill_forward, "[3,4]");
-const struct accel_op accel_op_range = ROW("Range", 11, 3, 0, range_attrs, NULL, range_infer,
-                                           range_forward, "scalar[2] scalar[9] scalar[3]");
-const struct accel_op accel_op_eye_like =
-    ROW("EyeLike", 9, 1, 0, eye_attrs, eye_parse, eye_infer, eye_forward, "3x4 | k=1");
+    ROW("ConstantOfShape", 9, 1, 0, fill_attrs, fill_parse, fill_infer, fill_forward, "[3,4]",
+        .links = fill_links, .zero = fill_zero, .resize = fill_resize, .sizes = 1u << 0);
+const struct accel_op accel_op_range =
+    ROW("Range", 11, 3, 0, range_attrs, NULL, range_infer, range_forward,
+        "scalar[2] scalar[9] scalar[3]", .keep = 1u << 0 | 1u << 1 | 1u << 2);
+const struct accel_op accel_op_eye_like = ROW("EyeLike", 9, 1, 0, eye_attrs, eye_parse, eye_infer,
+                                              eye_forward, "3x4 | k=1", .links = NULL);

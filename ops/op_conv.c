@@ -161,6 +161,23 @@ static int weights(const struct accel_node *n, struct accel_weight w[4])
     return 1;
 }
 
+/* ------------------------------------------------------------------ links, of Conv only */
+
+static void conv_links(const struct accel_node *n, struct accel_links *l)
+{
+    accel_conv_links(l, ((const struct conv_params *)n->params)->w.group, false);
+}
+
+static void conv_zero(const struct accel_node *n, struct accel_zero *z)
+{
+    accel_conv_zero(z, ((const struct conv_params *)n->params)->w.group, false);
+}
+
+static enum accel_err conv_resize(struct accel_node *n, struct accel_resize *r)
+{
+    return accel_conv_resize(r, ((const struct conv_params *)n->params)->w.group, 0);
+}
+
 /* ------------------------------------------------------------------ kernel */
 
 /* One tap over one plane: y += w * x, in reals, or in integers with x's zero point taken off. */
@@ -311,22 +328,31 @@ static const char *const conv_examples[] = {"2x3x8x8 4x3x3x3 4 | pads=1,1,1,1",
                                             "1x2x7x7 4x2x3x3 | auto_pad=SAME_UPPER strides=2,2",
                                             "1x2x9x9 2x2x3x3 | dilations=2,2",
                                             "1x1x4x4x4 2x1x2x2x2",
+                                            "2x8x5x5 4x4x1x1 4 | group=2",
+                                            "2x6x4x4 12x1x3x3 12 | group=6",
+                                            "2x12x3x3 8x3x1x1 | group=4",
                                             NULL};
 static const char *const integer_examples[] = {"2x3x8x8 4x3x3x3", NULL};
 static const char *const q_examples[] = {
     "2x3x8x8 scalar scalar 4x3x3x3 4 4 scalar scalar 4 | pads=1,1,1,1", NULL};
 static const char *const deform_examples[] = {"1x2x5x5 3x2x2x2 1x8x4x4", NULL};
 
-#define ROW(onnx, dom, opset, least, most, rules, eg, fwd, ...)                                    \
+#define FIELDS(onnx, dom, opset, least, most, rules, eg, fwd, ...)                                 \
+    .name = (onnx), .domain = (dom), .since = (opset), .min_in = (least), .max_in = (most),        \
+    .min_out = 1, .max_out = 1, .attrs = (rules), .parse = parse, .infer = infer, .cost = cost,    \
+    .weights = weights, .forward = (fwd), .family = &(const struct conv){__VA_ARGS__},             \
+    .examples = (eg)
+#define ROW(...)                                                                                   \
     {                                                                                              \
-        .name = (onnx), .domain = (dom), .since = (opset), .min_in = (least), .max_in = (most),    \
-        .min_out = 1, .max_out = 1, .attrs = (rules), .parse = parse, .infer = infer,              \
-        .cost = cost, .weights = weights, .forward = (fwd),                                        \
-        .family = &(const struct conv){__VA_ARGS__}, .examples = (eg)                              \
+        FIELDS(__VA_ARGS__)                                                                        \
     }
 
-const struct accel_op accel_op_conv =
-    ROW("Conv", "", 1, 2, 3, conv_attrs, conv_examples, forward, .w = 1, .b = 2);
+const struct accel_op accel_op_conv = {
+    FIELDS("Conv", "", 1, 2, 3, conv_attrs, conv_examples, forward, .w = 1, .b = 2),
+    .links = conv_links,
+    .zero = conv_zero,
+    .resize = conv_resize,
+};
 const struct accel_op accel_op_convinteger =
     ROW("ConvInteger", "", 10, 2, 4, conv_attrs, integer_examples, forward, .w = 1, .b = -1,
         .out = ACCEL_I32);

@@ -1,7 +1,10 @@
 /* ConvTranspose: X [N C D…], W [C M/group k…], B [M]  ->  Y [N M O…]: every input element adds a
  * weighted kernel to the output. O is output_shape when given, else by ops/window.h. */
+#include <string.h>
+
 #include "graph/attr.h"
 #include "ops/conv.h"
+#include "ops/link_util.h"
 #include "ops/operand.h"
 #include "ops/real.h"
 
@@ -112,6 +115,32 @@ static int weights(const struct accel_node *n, struct accel_weight w[4])
     return 1;
 }
 
+static void links(const struct accel_node *n, struct accel_links *l)
+{
+    accel_conv_links(l, ((const struct transpose_params *)n->params)->w.group, true);
+}
+
+static void zero(const struct accel_node *n, struct accel_zero *z)
+{
+    accel_conv_zero(z, ((const struct transpose_params *)n->params)->w.group, true);
+}
+
+/* output_shape may begin with N and M, which stand for themselves. */
+static enum accel_err resize(struct accel_node *n, struct accel_resize *r)
+{
+    const struct transpose_params *p = n->params;
+    int y = accel_link_out(n, 0), rank = accel_slot_rank(n, y);
+    if (rank >= 2 && p->n_said == (size_t)rank && accel_resize_hit(r, y, 1)) {
+        int64_t *said = ACCEL_NEW(&n->graph->model->arena, int64_t, rank);
+        if (!said)
+            return accel_fail_nomem();
+        memcpy(said, p->said, (size_t)rank * sizeof *said);
+        said[1] = accel_resize_now(r, y, 1);
+        ACCEL_TRY(accel_resize_attr_ints(r, "output_shape", said, (size_t)rank));
+    }
+    return accel_conv_resize(r, p->w.group, y);
+}
+
 /* ------------------------------------------------------------------ kernel */
 
 /* Spreads one plane of x over one of y by one tap. The axes are those of the convolution that goes
@@ -194,6 +223,8 @@ static const struct accel_attr_rule attrs[] = {{"auto_pad", ACCEL_ATTR_STRING, 0
 static const char *const examples[] = {"2x3x4x4 3x5x2x2 5 | strides=2,2",
                                        "1x2x5 2x3x5",
                                        "1x4x3x3 4x2x3x3 4 | group=2 pads=1,1,1,1",
+                                       "2x8x2x2 8x3x2x2 6 | group=2",
+                                       "2x6x2x2 6x2x2x2 6 | group=3",
                                        "1x1x3x3 1x2x3x3 | strides=3,2 output_shape=10,8",
                                        "1x1x3x3 1x2x3x3 | strides=3,2 output_padding=1,1",
                                        NULL};
@@ -211,6 +242,9 @@ const struct accel_op accel_op_convtranspose = {
     .infer = infer,
     .cost = cost,
     .weights = weights,
+    .links = links,
+    .zero = zero,
+    .resize = resize,
     .forward = forward,
     .examples = examples,
 };

@@ -8,6 +8,7 @@
 
 #include "graph/attr.h"
 #include "ops/arith.h"
+#include "ops/link_util.h"
 #include "ops/operand.h"
 #include "ops/real.h"
 
@@ -234,6 +235,110 @@ static void cost(const struct accel_node *n, struct accel_cost *c)
     c->macs = all;
 }
 
+/* ------------------------------------------------------------------ links */
+
+/* Axis that the term names by this letter; -1: none. */
+static int axis_of_letter(const char *term, size_t len, char c)
+{
+    const char *at = memchr(term, c, len);
+    return at ? (int)(at - term) : -1;
+}
+
+/* Equations whose letters are axes one to one: no dots, no letter twice in a term. */
+static bool is_plain(const struct accel_node *n)
+{
+    const struct einsum_params *p = n->params;
+    const char *at = p->terms;
+    if (strchr(p->terms, '.') || strchr(p->out, '.'))
+        return false;
+    for (int i = 0; i < n->n_in; i++) {
+        size_t len = strcspn(at, ",");
+        if ((int)len != accel_slot_rank(n, i))
+            return false;
+        for (size_t k = 0; k < len; k++)
+            if (memchr(at + k + 1, at[k], len - k - 1))
+                return false;
+        at += len + (at[len] == ',');
+    }
+    return true;
+}
+
+/* Operands with the axis of a letter (size 1 left out) into `at`, the output last; how many. -1:
+ * one of another size. */
+static int letter_sides(struct accel_axis *at, const struct accel_node *n, char c,
+                        struct accel_dim d)
+{
+    const struct einsum_params *p = n->params;
+    const char *term = p->terms;
+    int count = 0, out = axis_of_letter(p->out, strlen(p->out), c);
+    for (int i = 0; i < n->n_in; i++) {
+        size_t len = strcspn(term, ",");
+        int axis = axis_of_letter(term, len, c);
+        term += len + (term[len] == ',');
+        if (axis < 0 || n->in[i]->shape.dim[axis].n == 1)
+            continue;
+        if (!accel_dim_same(n->in[i]->shape.dim[axis], d))
+            return -1;
+        at[count++] = (struct accel_axis){i, axis};
+    }
+    if (count && out >= 0)
+        at[count++] = (struct accel_axis){accel_link_out(n, 0), out};
+    return count;
+}
+
+/* Calls `each` with the sides of every letter; `summed`: the output does not have it. */
+static void each_letter(struct accel_links *l, void *ctx,
+                        void (*each)(void *ctx, int count, const struct accel_axis *at,
+                                     bool summed))
+{
+    const struct accel_node *n = l->node;
+    const struct einsum_params *p = n->params;
+    struct scan s;
+    struct accel_axis *at = ACCEL_NEW(&l->arena, struct accel_axis, n->n_in + 1);
+    if (!at) {
+        l->err = accel_fail_nomem();
+        return;
+    }
+    if (!is_plain(n) || !accel_links_ok(l, scan(&s, n)))
+        return;
+    for (int k = 0; k < N_LETTERS; k++) {
+        char c = (char)(k < 26 ? 'a' + k : 'A' + k - 26);
+        int count = s.used[k] ? letter_sides(at, n, c, s.size[k]) : 0;
+        if (count > 0)
+            each(ctx, count, at, !strchr(p->out, c));
+    }
+}
+
+static void link_letter(void *ctx, int count, const struct accel_axis *at, bool summed)
+{
+    accel_links_axes(ctx, count, at);
+    if (summed)
+        accel_links_need0(ctx, count, at);
+}
+
+/* Operands of size 1 are no sides; letters of size 1 alone are never cut. */
+static void links(const struct accel_node *n, struct accel_links *l)
+{
+    for (int i = 0; is_plain(n) && i < n->n_in; i++)
+        for (int axis = 0; axis < accel_slot_rank(n, i); axis++)
+            if (n->in[i]->shape.dim[axis].n == 1)
+                accel_links_seen(l, i, axis);
+    each_letter(l, l, link_letter);
+}
+
+static void zero_letter(void *ctx, int count, const struct accel_axis *at, bool summed)
+{
+    struct accel_zero *z = ctx;
+    for (int i = 0; !summed && i < count - 1; i++)
+        accel_zero_copy0(z, at[i].slot, at[i].axis, at[count - 1].slot, at[count - 1].axis);
+}
+
+static void zero(const struct accel_node *n, struct accel_zero *z)
+{
+    (void)n;
+    each_letter(z->links, z, zero_letter);
+}
+
 /* ------------------------------------------------------------------ kernel */
 
 #define N_AXES                                                                                     \
@@ -359,9 +464,13 @@ static enum accel_err forward(const struct accel_call *c)
 
 static const struct accel_attr_rule attrs[] = {{"equation", ACCEL_ATTR_STRING, ACCEL_REQUIRED},
                                                {0}};
-static const char *const examples[] = {"2x3 3x4 | equation=ij,jk->ik", "3x3 | equation=ii->i",
+static const char *const examples[] = {"2x3 3x4 | equation=ij,jk->ik",
+                                       "3x3 | equation=ii->i",
                                        "2x3x4 2x5x4 | equation=...ik,...jk->...ij",
-                                       "3 4 | equation=i,j->ij", NULL};
+                                       "3 4 | equation=i,j->ij",
+                                       "2x3x4 2x5x4 | equation=bik,bjk->bij",
+                                       "3x4 4x5 5 | equation=ij,jk,k->i",
+                                       NULL};
 
 const struct accel_op accel_op_einsum = {
     .name = "Einsum",
@@ -374,6 +483,8 @@ const struct accel_op accel_op_einsum = {
     .attrs = attrs,
     .parse = parse,
     .infer = infer,
+    .links = links,
+    .zero = zero,
     .cost = cost,
     .forward = forward,
     .scratch = scratch,

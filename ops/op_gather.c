@@ -1,5 +1,6 @@
 /* Gather, GatherElements, GatherND: elements picked by index. Indices count from the end when
  * negative; one outside of the axis is an error when the kernel meets it. */
+#include "ops/link_util.h"
 #include "ops/op_util.h"
 
 struct gather {
@@ -75,6 +76,94 @@ static int gather_weights(const struct accel_node *n, struct accel_weight w[4])
                                  .type = "Embedding",
                                  .bias_slot = -1};
     return 1;
+}
+
+/* The constant indices of a vector or a single one; *at NULL: there are none. */
+static enum accel_err constant_indices(const int64_t **at, int64_t *count,
+                                       const struct accel_node *n)
+{
+    int q = accel_slot_rank(n, 1);
+    *at = NULL;
+    *count = 0;
+    return q == 0 || (q == 1 && n->in[1]->tensor) ? accel_known_ints(at, count, n->in[1])
+                                                  : ACCEL_OK;
+}
+
+/* A vector of constant indices is a list of units; a single one holds its unit. */
+static void link_indices(struct accel_links *l, int axis, const int64_t *at, int64_t count)
+{
+    const struct accel_node *n = l->node;
+    int64_t size = accel_operand_dim(n, 0, axis).n;
+    if (accel_slot_rank(n, 1) == 0) {
+        accel_links_seen(l, 0, axis);
+        accel_links_wall_unit(l, 0, axis, at[0] < 0 ? at[0] + size : at[0], "picked by its number");
+        return;
+    }
+    int64_t *list = accel_links_list(l, count);
+    for (int64_t i = 0; list && i < count; i++)
+        list[i] = at[i] < 0 ? at[i] + size : at[i];
+    if (list && count > 0)
+        accel_links_tie(l, count, 3,
+                        (const struct accel_side[]){accel_side_list(0, axis, list),
+                                                    accel_side_whole(1, 0),
+                                                    accel_side_whole(accel_link_out(n, 0), axis)});
+}
+
+static void gather_links(const struct accel_node *n, struct accel_links *l)
+{
+    const struct gather *p = n->params;
+    int rank = accel_slot_rank(n, 0), q = accel_slot_rank(n, 1), y = accel_link_out(n, 0), axis;
+    const int64_t *at;
+    int64_t count;
+    if (rank < 1 || accel_axis_of(&axis, p->axis, rank))
+        return;
+    accel_link_range(l, 0, y, 0, axis);
+    for (int k = axis + 1; k < rank; k++)
+        accel_links_pair(l, 0, k, y, k - 1 + q);
+    bool numbers = accel_dim_known(accel_operand_dim(n, 0, axis));
+    if (!accel_links_ok(l, constant_indices(&at, &count, n)))
+        return;
+    if (numbers && at)
+        link_indices(l, axis, at, count);
+    else if (!n->in[1]->tensor)
+        for (int k = 0; k < q; k++)
+            accel_links_pair(l, 1, k, y, axis + k);
+}
+
+static void gather_zero(const struct accel_node *n, struct accel_zero *z)
+{
+    const struct gather *p = n->params;
+    int rank = accel_slot_rank(n, 0), q = accel_slot_rank(n, 1), y = accel_link_out(n, 0), axis;
+    if (rank < 1 || accel_axis_of(&axis, p->axis, rank))
+        return;
+    accel_zero_range(z, 0, y, 0, axis, false);
+    if (q == 1 && n->in[1]->tensor)
+        accel_zero_copy(z, 0, axis, y, axis);
+    for (int k = axis + 1; k < rank; k++)
+        accel_zero_copy(z, 0, k, y, k - 1 + q);
+}
+
+/* An index becomes the place of its unit among those that are left. */
+static enum accel_err gather_resize(struct accel_node *n, struct accel_resize *r)
+{
+    const int64_t *at;
+    const struct gather *p = n->params;
+    int64_t count, size;
+    int axis;
+    ACCEL_TRY(accel_axis_of(&axis, p->axis, accel_slot_rank(n, 0)));
+    ACCEL_TRY(constant_indices(&at, &count, n));
+    if (!at || !accel_resize_hit(r, 0, axis))
+        return ACCEL_OK;
+    size = accel_resize_was(r, 0, axis);
+    int64_t now = accel_slot_rank(n, 1) ? accel_resize_now(r, 1, 0) : 1;
+    int64_t *want = ACCEL_NEW(&n->graph->model->arena, int64_t, now);
+    if (!want)
+        return accel_fail_nomem();
+    for (int64_t i = 0; i < now; i++) {
+        int64_t old = accel_resize_kept(r, 1, 0, i), index = old < count ? at[old] : 0;
+        want[i] = accel_resize_before(r, 0, axis, index < 0 ? index + size : index);
+    }
+    return accel_resize_ints(r, 1, want, now, ACCEL_SIZE_VARIES);
 }
 
 /* ------------------------------------------------------------------------------ GatherElements */
@@ -175,9 +264,13 @@ const struct accel_op accel_op_gather = {
     .attrs = axis_attrs,
     .parse = parse,
     .infer = gather_infer,
+    .links = gather_links,
+    .zero = gather_zero,
+    .resize = gather_resize,
     .weights = gather_weights,
     .forward = gather_forward,
-    .examples = (const char *const[]){"5x4 [0,-1]", "5x4 scalar[3] | axis=1", NULL},
+    .examples = (const char *const[]){"5x4 [0,-1]", "5x4 scalar[3] | axis=1",
+                                      "3x6 [4,0,-1,0] | axis=1", NULL},
 };
 
 const struct accel_op accel_op_gather_elements = {

@@ -1,8 +1,11 @@
 /* Gemm: Y [M N] = alpha * A [M K] * B [K N] + beta * C, A and B stored transposed when asked, C
  * stretched to Y. com.microsoft's QGemm has scales and zero points between them; MatMulNBits has B
  * packed to few bits, so that its sizes are attributes. */
+#include <math.h>
+
 #include "graph/attr.h"
 #include "ops/arith.h"
+#include "ops/link_util.h"
 #include "ops/operand.h"
 #include "ops/real.h"
 
@@ -86,6 +89,48 @@ static int weights(const struct accel_node *n, struct accel_weight w[4])
     w[1] = (struct accel_weight){0, 2, p->trans_a, !p->trans_a, -1, "Linear", false, -1};
     return 2;
 }
+
+/* ------------------------------------------------------------------ links, of Gemm only */
+
+/* Axis `axis` of Y with the axis it comes from, and C if that has it; a C of a size that only the
+ * run tells leaves the axis silent. */
+static void link_side(struct accel_links *l, int axis, struct accel_axis from)
+{
+    const struct accel_node *n = l->node;
+    int own = axis - 2 + accel_operand_rank(n, 2), y = accel_link_out(n, 0);
+    bool has = accel_operand(n, 2) && own >= 0;
+    int stretched = has ? accel_link_stretched(n, 2, axis) : -1;
+    if (has && stretched < 0 && n->in[2]->shape.dim[own].n != 1)
+        return;
+    if (has && stretched < 0)
+        accel_links_seen(l, 2, own);
+    accel_links_axes(l, stretched < 0 ? 2 : 3,
+                     (const struct accel_axis[]){from, {y, axis}, {2, stretched}});
+}
+
+static void links(const struct accel_node *n, struct accel_links *l)
+{
+    const struct gemm_params *p = n->params;
+    const struct accel_axis k[2] = {{0, !p->trans_a}, {1, p->trans_b}};
+    accel_links_axes(l, 2, k);
+    accel_links_need0(l, 2, k);
+    link_side(l, 0, (struct accel_axis){0, p->trans_a});
+    link_side(l, 1, (struct accel_axis){1, !p->trans_b});
+}
+
+/* beta * C where the product is 0 */
+static void zero(const struct accel_node *n, struct accel_zero *z)
+{
+    const struct gemm_params *p = n->params;
+    for (int axis = 0; axis < 2; axis++) {
+        float from = accel_zero_get(z, axis, axis ? !p->trans_b : p->trans_a);
+        float c = accel_operand(n, 2) ? accel_zero_stretched(z, 2, axis) : 0;
+        if (from == 0 && !isnan(c))
+            accel_zero_set(z, accel_link_out(n, 0), axis, p->beta * c);
+    }
+}
+
+/* ------------------------------------------------------------------ kernel */
 
 static enum accel_err forward(const struct accel_call *c)
 {
@@ -177,19 +222,31 @@ static const struct accel_attr_rule nbits_attrs[] = {{"K", ACCEL_ATTR_INT, ACCEL
                                                      {"block_size", ACCEL_ATTR_INT, ACCEL_REQUIRED},
                                                      {"weight_prepacked", ACCEL_ATTR_INT, 0},
                                                      {0}};
-static const char *const examples[] = {"3x4 5x4 5 | transB=1", "3x4 4x5",
-                                       "4x3 4x5 3x1 | transA=1 alpha=0.5 beta=2", NULL};
+static const char *const examples[] = {"3x4 5x4 5 | transB=1",
+                                       "3x4 4x5",
+                                       "4x3 4x5 3x1 | transA=1 alpha=0.5 beta=2",
+                                       "3x4 4x5 3x5 | beta=2",
+                                       "3x4 4x5 1x5",
+                                       "3x4 4x5 scalar",
+                                       NULL};
 static const char *const q_examples[] = {"3x4 scalar scalar 4x5 scalar scalar 5", NULL};
 static const char *const nbits_examples[] = {"2x3x32 8x1x16 8 | K=32 N=8 block_size=32", NULL};
 
-#define ROW(onnx, dom, least, most, rules, kernel, eg, ...)                                        \
+#define FIELDS(onnx, dom, least, most, rules, kernel, eg, ...)                                     \
+    .name = (onnx), .domain = (dom), .since = 1, .min_in = (least), .max_in = (most),              \
+    .min_out = 1, .max_out = 1, .attrs = (rules), .parse = parse, .infer = infer, .cost = cost,    \
+    .weights = weights, .forward = (kernel), .family = &(const struct gemm){__VA_ARGS__},          \
+    .examples = (eg)
+#define ROW(...)                                                                                   \
     {                                                                                              \
-        .name = (onnx), .domain = (dom), .since = 1, .min_in = (least), .max_in = (most),          \
-        .min_out = 1, .max_out = 1, .attrs = (rules), .parse = parse, .infer = infer,              \
-        .cost = cost, .weights = weights, .forward = (kernel),                                     \
-        .family = &(const struct gemm){__VA_ARGS__}, .examples = (eg)                              \
+        FIELDS(__VA_ARGS__)                                                                        \
     }
-const struct accel_op accel_op_gemm = ROW("Gemm", "", 2, 3, gemm_attrs, forward, examples, 1, 2, 0);
+
+const struct accel_op accel_op_gemm = {
+    FIELDS("Gemm", "", 2, 3, gemm_attrs, forward, examples, 1, 2, 0),
+    .links = links,
+    .zero = zero,
+};
 const struct accel_op accel_op_ms_fusedgemm =
     ROW("FusedGemm", "com.microsoft", 2, 3, fused_attrs, NULL, examples, 1, 2, 0);
 const struct accel_op accel_op_ms_qgemm =

@@ -8,6 +8,7 @@
 
 #include "graph/attr.h"
 #include "ops/arith.h"
+#include "ops/link_util.h"
 #include "ops/operand.h"
 #include "ops/real.h"
 
@@ -152,6 +153,77 @@ static int weights(const struct accel_node *n, struct accel_weight w[4])
     return count;
 }
 
+/* ------------------------------------------------------------------ links of MatMul */
+
+/* Axis of input `slot` that batch axis `axis` of Y is; -1 when it has none. */
+static int batch_axis(const struct accel_node *n, int slot, int axis, int batch)
+{
+    int rank = accel_slot_rank(n, slot), own = axis - (batch - (rank - 2));
+    return rank > 2 && own >= 0 ? own : -1;
+}
+
+/* A leading axis: the operands that have it, and a word for those of size 1. */
+static void link_batch(struct accel_links *l, int axis, int batch)
+{
+    const struct accel_node *n = l->node;
+    int y = accel_link_out(n, 0), count = 0, one[2] = {-1, -1};
+    struct accel_axis at[3];
+    for (int i = 0; i < 2; i++) {
+        int own = batch_axis(n, i, axis, batch);
+        if (own < 0)
+            continue;
+        struct accel_dim d = n->in[i]->shape.dim[own];
+        if (d.n == 1)
+            one[i] = own;
+        else if (accel_dim_same(d, n->out[0]->shape.dim[axis]))
+            at[count++] = (struct accel_axis){i, own};
+        else
+            return;
+    }
+    for (int i = 0; i < 2; i++)
+        accel_links_seen(l, i, one[i]);
+    at[count++] = (struct accel_axis){y, axis};
+    if (count > 1)
+        accel_links_axes(l, count, at);
+    else
+        accel_links_seen(l, y, axis);
+}
+
+static void links(const struct accel_node *n, struct accel_links *l)
+{
+    int ra = accel_slot_rank(n, 0), rb = accel_slot_rank(n, 1), y = accel_link_out(n, 0);
+    int batch = (ra > rb ? ra : rb) - 2;
+    if (ra < 1 || rb < 1 || !accel_slot_value(n, y))
+        return;
+    const struct accel_axis k[2] = {{0, k_of_a(ra)}, {1, k_of_b(rb)}};
+    accel_links_axes(l, 2, k);
+    accel_links_need0(l, 2, k);
+    batch = batch > 0 ? batch : 0;
+    for (int axis = 0; axis < batch; axis++)
+        link_batch(l, axis, batch);
+    if (ra > 1)
+        accel_links_pair(l, 0, ra - 2, y, batch);
+    if (rb > 1)
+        accel_links_pair(l, 1, rb - 1, y, batch + (ra > 1));
+}
+
+static void zero(const struct accel_node *n, struct accel_zero *z)
+{
+    int ra = accel_slot_rank(n, 0), rb = accel_slot_rank(n, 1), y = accel_link_out(n, 0);
+    int batch = (ra > rb ? ra : rb) - 2;
+    batch = batch > 0 ? batch : 0;
+    for (int axis = 0; axis < batch; axis++)
+        for (int i = 0; i < 2; i++) {
+            int own = batch_axis(n, i, axis, batch);
+            if (own >= 0 && n->in[i]->shape.dim[own].n != 1) /* else it is not a side */
+                accel_zero_copy0(z, i, own, y, axis);
+        }
+    if (ra > 1)
+        accel_zero_copy0(z, 0, ra - 2, y, batch);
+    if (rb > 1)
+        accel_zero_copy0(z, 1, rb - 1, y, batch + (ra > 1));
+}
+
 /* ------------------------------------------------------------------ forward of MatMul */
 
 /* Element of an operand by its batch, row and column; sizes 1 stretch. */
@@ -255,8 +327,9 @@ static const struct accel_attr_rule transpose_attrs[] = {{"alpha", ACCEL_ATTR_FL
                                                          {"transA", ACCEL_ATTR_INT, 0},
                                                          {"transB", ACCEL_ATTR_INT, 0},
                                                          {0}};
-static const char *const matmul_examples[] = {
-    "3x4 4x5", "2x3x4 4x5", "2x1x3x4 5x4x2", "4 4x5", "3x4 4", "4 4", NULL};
+static const char *const matmul_examples[] = {"3x4 4x5",     "2x3x4 4x5",     "2x1x3x4 5x4x2",
+                                              "3x2x4 3x4x5", "2x3x2x4 3x4x5", "4 4x5",
+                                              "3x4 4",       "4 4",           NULL};
 static const char *const fused_examples[] = {"3x4 4x5", "4x3 5x4 | transA=1 transB=1 alpha=0.5",
                                              NULL};
 static const char *const integer_examples[] = {"3x4 4x5", NULL};
@@ -264,17 +337,22 @@ static const char *const q_examples[] = {"3x4 scalar scalar 4x5 scalar scalar sc
 static const char *const dynamic_examples[] = {"3x4 4x5 scalar", NULL};
 static const char *const to_float_examples[] = {"3x4 4x5 scalar scalar", NULL};
 
-#define ROW(onnx, dom, opset, least, most, rules, kernel, eg, ...)                                 \
+#define FIELDS(onnx, dom, opset, least, most, rules, kernel, eg, ...)                              \
+    .name = (onnx), .domain = (dom), .since = (opset), .min_in = (least), .max_in = (most),        \
+    .min_out = 1, .max_out = 1, .attrs = (rules), .parse = parse, .infer = infer, .cost = cost,    \
+    .weights = weights, .forward = (kernel), .family = &(const struct matmul){__VA_ARGS__},        \
+    .examples = (eg)
+#define ROW(...)                                                                                   \
     {                                                                                              \
-        .name = (onnx), .domain = (dom), .since = (opset), .min_in = (least), .max_in = (most),    \
-        .min_out = 1, .max_out = 1, .attrs = (rules), .parse = parse, .infer = infer,              \
-        .cost = cost, .weights = weights, .forward = (kernel),                                     \
-        .family = &(const struct matmul){__VA_ARGS__}, .examples = (eg)                            \
+        FIELDS(__VA_ARGS__)                                                                        \
     }
 #define MS "com.microsoft"
 
-const struct accel_op accel_op_matmul =
-    ROW("MatMul", "", 1, 2, 2, no_attrs, forward, matmul_examples, .b = 1, .bias = -1);
+const struct accel_op accel_op_matmul = {
+    FIELDS("MatMul", "", 1, 2, 2, no_attrs, forward, matmul_examples, .b = 1, .bias = -1),
+    .links = links,
+    .zero = zero,
+};
 const struct accel_op accel_op_matmulinteger =
     ROW("MatMulInteger", "", 10, 2, 4, no_attrs, integer_forward, integer_examples, .b = 1,
         .bias = -1, .out = ACCEL_I32);

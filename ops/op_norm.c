@@ -4,6 +4,7 @@
 
 #include "graph/attr.h"
 #include "ops/arith.h"
+#include "ops/link_util.h"
 #include "ops/operand.h"
 #include "ops/real.h"
 
@@ -146,6 +147,119 @@ static enum accel_err layer_infer(struct accel_node *n)
         accel_result_set(n, i, p->stash, s);
     }
     return like_input(n);
+}
+
+/* ------------------------------------------------------------------ links */
+
+/* Outputs behind the first are statistics: where they are looked at, nothing is said. */
+static bool has_statistics(const struct accel_node *n)
+{
+    for (int i = 1; i < n->n_out; i++)
+        if (accel_link_has_out(n, i))
+            return true;
+    return false;
+}
+
+/* A channel without its scale is its shift. */
+static void channel_zero(const struct accel_node *n, struct accel_zero *z)
+{
+    if (accel_zero_get(z, 1, 0) == 0)
+        accel_zero_copy(z, 2, 0, accel_link_out(n, 0), 1);
+}
+
+static void batch_links(const struct accel_node *n, struct accel_links *l)
+{
+    const struct norm_params *p = n->params;
+    int rank = accel_slot_rank(n, 0), y = accel_link_out(n, 0);
+    if (p->training || !p->spatial || has_statistics(n) || rank < 2)
+        return;
+    accel_links_axes(l, 6,
+                     (const struct accel_axis[]){{0, 1}, {1, 0}, {2, 0}, {3, 0}, {4, 0}, {y, 1}});
+    accel_links_pair(l, 0, 0, y, 0);
+    accel_link_range(l, 0, y, 2, rank);
+}
+
+static void instance_links(const struct accel_node *n, struct accel_links *l)
+{
+    int y = accel_link_out(n, 0);
+    if (accel_slot_rank(n, 0) < 2)
+        return;
+    accel_links_pair(l, 0, 0, y, 0);
+    accel_links_axes(l, 4, (const struct accel_axis[]){{0, 1}, {1, 0}, {2, 0}, {y, 1}});
+}
+
+/* Zeros take part in the statistics of a group: only whole groups go. */
+static void group_links(const struct accel_node *n, struct accel_links *l)
+{
+    const struct norm_params *p = n->params;
+    int64_t C = accel_operand_dim(n, 0, 1).n, scales = accel_operand_dim(n, 1, 0).n;
+    int y = accel_link_out(n, 0);
+    if (accel_slot_rank(n, 0) < 2 || C < 1 || scales < 1 || C % p->groups || scales % p->groups)
+        return;
+    accel_links_pair(l, 0, 0, y, 0);
+    accel_links_tie(l, p->groups, 4,
+                    (const struct accel_side[]){accel_side_rep(0, 1, C / p->groups),
+                                                accel_side_rep(1, 0, scales / p->groups),
+                                                accel_side_rep(2, 0, scales / p->groups),
+                                                accel_side_rep(y, 1, C / p->groups)});
+}
+
+static enum accel_err group_resize(struct accel_node *n, struct accel_resize *r)
+{
+    const struct norm_params *p = n->params;
+    int64_t was = accel_resize_was(r, 0, 1);
+    if (was < 1 || was % p->groups || !accel_resize_hit(r, 0, 1))
+        return ACCEL_OK;
+    return accel_resize_attr_int(r, "num_groups", accel_resize_now(r, 0, 1) / (was / p->groups));
+}
+
+static void layer_links(const struct accel_node *n, struct accel_links *l)
+{
+    const struct norm_params *p = n->params;
+    int rank = accel_slot_rank(n, 0);
+    int64_t axis = p->axis < 0 ? p->axis + rank : p->axis;
+    if (!has_statistics(n) && axis >= 0 && axis < rank)
+        accel_link_range(l, 0, accel_link_out(n, 0), 0, (int)axis);
+}
+
+static void lrn_links(const struct accel_node *n, struct accel_links *l)
+{
+    int rank = accel_slot_rank(n, 0), y = accel_link_out(n, 0);
+    accel_link_range(l, 0, y, 0, rank < 1 ? rank : 1);
+    accel_link_range(l, 0, y, 2, rank);
+}
+
+static void lrn_zero(const struct accel_node *n, struct accel_zero *z)
+{
+    accel_zero_range(z, 0, accel_link_out(n, 0), 0, accel_slot_rank(n, 0), true);
+}
+
+/* The axis of LpNormalization, -1 when there is no such axis. */
+static int lp_axis(const struct accel_node *n)
+{
+    int64_t axis;
+    int rank = accel_slot_rank(n, 0);
+    if (accel_attr_int(&axis, n, "axis", -1))
+        return -1;
+    axis = axis < 0 ? axis + rank : axis;
+    return axis >= 0 && axis < rank ? (int)axis : -1;
+}
+
+static void lp_links(const struct accel_node *n, struct accel_links *l)
+{
+    int axis = lp_axis(n);
+    if (axis < 0)
+        return;
+    accel_link_range(l, 0, accel_link_out(n, 0), 0, accel_slot_rank(n, 0));
+    accel_links_need0(l, 1, &(const struct accel_axis){0, axis});
+}
+
+/* Along the other axes a cut unit is 0 / 0. */
+static void lp_zero(const struct accel_node *n, struct accel_zero *z)
+{
+    int axis = lp_axis(n);
+    if (axis >= 0)
+        accel_zero_copy0(z, 0, axis, accel_link_out(n, 0), axis);
 }
 
 /* ------------------------------------------------------------------ kernels */
@@ -402,7 +516,8 @@ static const char *const batch_examples[] = {"2x3x4x4 3 3 3 3", "2x3x5 3 3 3 3",
 static const char *const instance_examples[] = {"2x3x4x4 3 3", NULL};
 static const char *const layer_examples[] = {"2x3x4 4 4", "2x3x4 3x4 3x4 | axis=1", NULL};
 static const char *const rms_examples[] = {"2x3x4 4", NULL};
-static const char *const group_examples[] = {"2x4x3x3 2 2 | num_groups=2", NULL};
+static const char *const group_examples[] = {"2x4x3x3 2 2 | num_groups=2",
+                                             "2x6x3 3 3 | num_groups=3", NULL};
 static const char *const lrn_examples[] = {"2x5x3x3 | size=3", NULL};
 static const char *const plain_examples[] = {"2x3x4x4", NULL};
 
@@ -414,6 +529,8 @@ static const char *const plain_examples[] = {"2x3x4x4", NULL};
 const struct accel_op accel_op_batchnormalization = {
     ROW("BatchNormalization", 1, 5, 5, 5, batch_attrs, parse, batch_infer, batch_examples),
     .weights = batch_weights,
+    .links = batch_links,
+    .zero = channel_zero,
     .forward = batch_forward,
     .keep = 1u << 3 | 1u << 4,
 };
@@ -422,34 +539,46 @@ static const bool yes = true;
 const struct accel_op accel_op_instancenormalization = {
     ROW("InstanceNormalization", 1, 3, 3, 1, instance_attrs, parse, instance_infer,
         instance_examples),
+    .links = instance_links,
+    .zero = channel_zero,
     .forward = group_forward,
     .family = &yes,
 };
 const struct accel_op accel_op_layernormalization = {
     ROW("LayerNormalization", 17, 2, 3, 3, layer_attrs, parse, layer_infer, layer_examples),
+    .links = layer_links,
     .forward = layer_forward,
 };
 /* What ONNX Runtime's optimizer calls RMSNormalization; it stands in the standard domain. */
 const struct accel_op accel_op_simplifiedlayernormalization = {
     ROW("SimplifiedLayerNormalization", 1, 2, 2, 2, layer_attrs, parse, layer_infer, rms_examples),
+    .links = layer_links,
     .forward = layer_forward,
     .family = &yes,
 };
 const struct accel_op accel_op_rmsnormalization = {
     ROW("RMSNormalization", 23, 2, 2, 1, layer_attrs, parse, layer_infer, rms_examples),
+    .links = layer_links,
     .forward = layer_forward,
     .family = &yes,
 };
 const struct accel_op accel_op_groupnormalization = {
     ROW("GroupNormalization", 18, 3, 3, 1, group_attrs, parse, group_infer, group_examples),
+    .links = group_links,
+    .zero = channel_zero,
+    .resize = group_resize,
     .forward = group_forward,
 };
 const struct accel_op accel_op_lrn = {
     ROW("LRN", 1, 1, 1, 1, lrn_attrs, NULL, like_input, lrn_examples),
+    .links = lrn_links,
+    .zero = lrn_zero,
     .forward = lrn_forward,
 };
 const struct accel_op accel_op_lpnormalization = {
     ROW("LpNormalization", 1, 1, 1, 1, lp_attrs, NULL, like_input, plain_examples),
+    .links = lp_links,
+    .zero = lp_zero,
     .forward = lp_forward,
 };
 const struct accel_op accel_op_meanvariancenormalization = {

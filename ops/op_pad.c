@@ -1,4 +1,7 @@
 /* Pad and CenterCropPad: sizes along some axes change by given numbers. */
+#include <math.h>
+
+#include "ops/link_util.h"
 #include "ops/op_util.h"
 
 enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP };
@@ -49,6 +52,17 @@ static enum accel_err pad_axis(struct accel_dim *d, struct accel_symbols *s,
     return k ? accel_dim_of_probes(d, s, probe) : ACCEL_OK;
 }
 
+/* The lists of a node: pads [2 * half], and the axes they are for (not given: all). */
+static enum accel_err pad_lists(struct accel_list *pads, struct accel_list *axes,
+                                const struct accel_node *n)
+{
+    const struct pad *p = n->params;
+    bool old_name = p->attr && !accel_attr_find(n, "pads");
+    ACCEL_TRY(
+        accel_list_get(pads, n, p->attr ? old_name ? "paddings" : "pads" : NULL, p->attr ? -1 : 1));
+    return accel_list_get(axes, n, NULL, p->attr ? -1 : 3);
+}
+
 static enum accel_err pad_infer(struct accel_node *n)
 {
     const struct pad *p = n->params;
@@ -56,10 +70,7 @@ static enum accel_err pad_infer(struct accel_node *n)
     struct accel_value *v = p->attr ? NULL : accel_operand(n, 1);
     const struct accel_known *k = v ? accel_known_get(v) : NULL;
     int rank = accel_operand_rank(n, 0);
-    bool old_name = p->attr && !accel_attr_find(n, "pads");
-    ACCEL_TRY(accel_list_get(&pads, n, p->attr ? old_name ? "paddings" : "pads" : NULL,
-                             p->attr ? -1 : 1));
-    ACCEL_TRY(accel_list_get(&axes, n, NULL, p->attr ? -1 : 3));
+    ACCEL_TRY(pad_lists(&pads, &axes, n));
     ACCEL_TRY(accel_result_like(n, 0, accel_operand_dtype(n, 0), accel_operand(n, 0)));
     if (rank < 0 || !n->n_out || !n->out[0])
         return ACCEL_OK;
@@ -153,6 +164,97 @@ static size_t pad_scratch(const struct accel_call *c)
     return ((size_t)c->x[0].rank + 1) * sizeof(int64_t);
 }
 
+/* ------------------------------------------------------------------------------ links */
+
+/* Padding of every axis, begins and then ends; NULL when it is not known. */
+static const int64_t *pad_sizes(struct accel_links *l)
+{
+    const struct accel_node *n = l->node;
+    struct accel_list pads, axes;
+    int rank = accel_slot_rank(n, 0);
+    if (rank < 0 || !accel_links_ok(l, pad_lists(&pads, &axes, n)) || !pads.known ||
+        (axes.given && !axes.known))
+        return NULL;
+    int64_t half = axes.given ? axes.n : rank;
+    int64_t *size = accel_links_list(l, 2 * (int64_t)rank + 1);
+    for (int64_t i = 0; size && i < half && half + i < pads.n; i++) {
+        int axis = (int)i;
+        if (axes.given ? accel_axis_of(&axis, axes.at[i], rank) != ACCEL_OK : i >= rank)
+            return NULL;
+        size[axis] = pads.at[i];
+        size[rank + axis] = pads.at[half + i];
+    }
+    return size;
+}
+
+static void pad_links(const struct accel_node *n, struct accel_links *l)
+{
+    const struct pad *p = n->params;
+    const int64_t *pad = pad_sizes(l);
+    int rank = accel_slot_rank(n, 0), y = accel_link_out(n, 0);
+    for (int k = 0; pad && k < rank; k++) {
+        int64_t before = pad[k], behind = pad[rank + k];
+        if (before == 0 && behind == 0)
+            accel_links_pair(l, 0, k, y, k);
+        else if (p->mode == PAD_CONSTANT && before >= 0 && behind >= 0 &&
+                 accel_operand_dim(n, 0, k).n > 0)
+            accel_links_tie(l, n->in[0]->shape.dim[k].n, 2,
+                            (const struct accel_side[]){accel_side_whole(0, k),
+                                                        accel_side_of(y, k, before, 1, 0, 1)});
+    }
+}
+
+/* A padded unit is filled with the padding too; zeros of quantised integers are no zeros of it. */
+static void pad_zero(const struct accel_node *n, struct accel_zero *z)
+{
+    const struct pad *p = n->params;
+    const int64_t *pad = pad_sizes(z->links);
+    int rank = accel_slot_rank(n, 0), y = accel_link_out(n, 0), padded = 0;
+    float value = accel_operand(n, 2) && !p->attr ? accel_zero_number(z, 2) : p->value;
+    if (!pad || !accel_dtype_is_float(accel_operand_dtype(n, 0)))
+        return;
+    for (int k = 0; k < rank; k++)
+        padded += pad[k] != 0 || pad[rank + k] != 0;
+    for (int k = 0; k < rank; k++) {
+        float own = accel_zero_get(z, 0, k);
+        bool here = pad[k] != 0 || pad[rank + k] != 0;
+        bool filled = here || (padded && p->mode == PAD_CONSTANT);
+        if (!isnan(own) && (!filled || (!(own < value) && !(own > value) && !isnan(value))))
+            accel_zero_set(z, y, k, own);
+    }
+}
+
+/* What is kept of the padding before and behind. */
+static enum accel_err pad_resize(struct accel_node *n, struct accel_resize *r)
+{
+    const struct pad *p = n->params;
+    struct accel_list pads, axes;
+    int rank = accel_slot_rank(n, 0), y = accel_link_out(n, 0);
+    ACCEL_TRY(pad_lists(&pads, &axes, n));
+    if (rank < 0 || !pads.known || (axes.given && !axes.known))
+        return ACCEL_OK;
+    int64_t half = axes.given ? axes.n : rank;
+    int64_t *want = ACCEL_NEW(&n->graph->model->arena, int64_t, pads.n);
+    if (!want)
+        return accel_fail_nomem();
+    for (int64_t i = 0; i < pads.n; i++)
+        want[i] = pads.at[i];
+    for (int64_t i = 0; i < half && half + i < pads.n; i++) {
+        int axis = (int)i;
+        if (axes.given)
+            ACCEL_TRY(accel_axis_of(&axis, axes.at[i], rank));
+        if ((pads.at[i] == 0 && pads.at[half + i] == 0) || !accel_resize_hit(r, y, axis))
+            continue;
+        int64_t inner = pads.at[i] + accel_resize_was(r, 0, axis);
+        want[i] = accel_resize_before(r, y, axis, pads.at[i]);
+        want[half + i] = accel_resize_now(r, y, axis) - accel_resize_before(r, y, axis, inner);
+    }
+    if (p->attr)
+        return accel_resize_attr_ints(r, accel_attr_find(n, "pads") ? "pads" : "paddings", want,
+                                      (size_t)pads.n);
+    return accel_resize_ints(r, 1, want, pads.n, ACCEL_SIZE_VARIES);
+}
+
 /* ------------------------------------------------------------------------------ CenterCropPad */
 
 static enum accel_err crop_infer(struct accel_node *n)
@@ -196,10 +298,15 @@ const struct accel_op accel_op_pad = {
     .attrs = pad_attrs,
     .parse = pad_parse,
     .infer = pad_infer,
+    .links = pad_links,
+    .zero = pad_zero,
+    .resize = pad_resize,
+    .sizes = 1u << 1,
     .forward = pad_forward,
     .scratch = pad_scratch,
     .data_slots = 1 | 4,
-    .examples = (const char *const[]){"2x3 [0,1,2,0]", NULL},
+    .examples =
+        (const char *const[]){"2x3 [0,1,2,0]", "2x4x3 [0,2,0,0,1,0]", "3x4 [2,0,1,0] f[1.5]", NULL},
 };
 
 const struct accel_op accel_op_center_crop_pad = {

@@ -4,6 +4,7 @@
 
 #include "graph/attr.h"
 #include "ops/arith.h"
+#include "ops/link_util.h"
 #include "ops/operand.h"
 #include "ops/real.h"
 #include "ops/window.h"
@@ -181,6 +182,21 @@ static enum accel_err forward(const struct accel_call *c)
     return ACCEL_OK;
 }
 
+/* Places count the elements of the whole input: where they are looked at, nothing is said. */
+static void links(const struct accel_node *n, struct accel_links *l)
+{
+    const struct pool_params *p = n->params;
+    if (!p->channels_last && !accel_link_has_out(n, 1) && accel_slot_rank(n, 0) >= 2)
+        accel_link_range(l, 0, accel_link_out(n, 0), 0, 2);
+}
+
+/* The largest of equal numbers is that number; padding is 0 to the others. */
+static void zero(const struct accel_node *n, struct accel_zero *z)
+{
+    bool most = *(const enum pool_kind *)n->op->family == POOL_MAX;
+    accel_zero_range(z, 0, accel_link_out(n, 0), 0, 2, !most);
+}
+
 static const struct accel_attr_rule max_attrs[] = {
     {"auto_pad", ACCEL_ATTR_STRING, 0}, {"ceil_mode", ACCEL_ATTR_INT, 0},
     {"dilations", ACCEL_ATTR_INTS, 0},  {"kernel_shape", ACCEL_ATTR_INTS, ACCEL_REQUIRED},
@@ -217,17 +233,17 @@ static const char *const q_examples[] = {
 
 static const enum pool_kind is_max = POOL_MAX, is_average = POOL_AVERAGE, is_lp = POOL_LP;
 
-#define ROW(onnx, dom, least, most, outs, flag, rules, eg, fwd, what)                              \
+#define FIELDS(onnx, dom, least, most, outs, flag, rules, eg, fwd, what)                           \
+    .name = (onnx), .domain = (dom), .since = 1, .min_in = (least), .max_in = (most),              \
+    .min_out = 1, .max_out = (outs), .flags = (flag), .attrs = (rules), .parse = parse,            \
+    .infer = infer, .forward = (fwd), .family = (what), .examples = (eg)
+#define ROW(onnx, outs, flag, rules, what)                                                         \
     {                                                                                              \
-        .name = (onnx), .domain = (dom), .since = 1, .min_in = (least), .max_in = (most),          \
-        .min_out = 1, .max_out = (outs), .flags = (flag), .attrs = (rules), .parse = parse,        \
-        .infer = infer, .forward = (fwd), .family = (what), .examples = (eg)                       \
+        FIELDS(onnx, "", 1, 1, outs, flag, rules, examples, forward, what), .links = links,        \
+                                                                            .zero = zero           \
     }
-const struct accel_op accel_op_maxpool =
-    ROW("MaxPool", "", 1, 1, 2, ACCEL_OP_COMPARES, max_attrs, examples, forward, &is_max);
-const struct accel_op accel_op_averagepool =
-    ROW("AveragePool", "", 1, 1, 1, 0, average_attrs, examples, forward, &is_average);
-const struct accel_op accel_op_lppool =
-    ROW("LpPool", "", 1, 1, 1, 0, lp_attrs, examples, forward, &is_lp);
-const struct accel_op accel_op_ms_qlinearaveragepool =
-    ROW("QLinearAveragePool", "com.microsoft", 4, 5, 1, 0, q_attrs, q_examples, NULL, NULL);
+const struct accel_op accel_op_maxpool = ROW("MaxPool", 2, ACCEL_OP_COMPARES, max_attrs, &is_max);
+const struct accel_op accel_op_averagepool = ROW("AveragePool", 1, 0, average_attrs, &is_average);
+const struct accel_op accel_op_lppool = ROW("LpPool", 1, 0, lp_attrs, &is_lp);
+const struct accel_op accel_op_ms_qlinearaveragepool = {
+    FIELDS("QLinearAveragePool", "com.microsoft", 4, 5, 1, 0, q_attrs, q_examples, NULL, NULL)};

@@ -4,6 +4,7 @@
 
 #include "graph/attr.h"
 #include "graph/constprop.h"
+#include "ops/link_util.h"
 #include "ops/operand.h"
 #include "ops/real.h"
 #include "ops/window.h"
@@ -62,6 +63,19 @@ static enum accel_err global_forward(const struct accel_call *c)
                                                           : sum / (double)size);
     }
     return ACCEL_OK;
+}
+
+static void global_links(const struct accel_node *n, struct accel_links *l)
+{
+    if (accel_slot_rank(n, 0) >= 2)
+        accel_link_range(l, 0, accel_link_out(n, 0), 0, 2);
+}
+
+/* Mean and largest of equal numbers are that number. */
+static void global_zero(const struct accel_node *n, struct accel_zero *z)
+{
+    bool power = *(const enum global_kind *)n->op->family == GLOBAL_LP;
+    accel_zero_range(z, 0, accel_link_out(n, 0), 0, 2, power);
 }
 
 /* ------------------------------------------------------------------ MaxUnpool */
@@ -204,21 +218,25 @@ static const char *const roi_align_examples[] = {"1x3x8x8 2x4 2 | output_height=
 
 static const enum global_kind is_average = GLOBAL_AVERAGE, is_max = GLOBAL_MAX, is_lp = GLOBAL_LP;
 
-#define ROW(onnx, dom, opset, n_in, most, flag, rules, read, shapes, eg, fwd, what)                \
+#define FIELDS(onnx, dom, opset, n_in, most, flag, rules, read, shapes, eg, fwd, what)             \
+    .name = (onnx), .domain = (dom), .since = (opset), .min_in = (n_in), .max_in = (most),         \
+    .min_out = 1, .max_out = 1, .flags = (flag), .attrs = (rules), .parse = (read),                \
+    .infer = (shapes), .examples = (eg), .forward = (fwd), .family = (what)
+#define ROW(...)                                                                                   \
     {                                                                                              \
-        .name = (onnx), .domain = (dom), .since = (opset), .min_in = (n_in), .max_in = (most),     \
-        .min_out = 1, .max_out = 1, .flags = (flag), .attrs = (rules), .parse = (read),            \
-        .infer = (shapes), .examples = (eg), .forward = (fwd), .family = (what)                    \
+        FIELDS(__VA_ARGS__)                                                                        \
+    }
+#define GLOBAL(onnx, flag, rules, what)                                                            \
+    {                                                                                              \
+        FIELDS(onnx, "", 1, 1, 1, flag, rules, global_parse, global_infer, global_examples,        \
+               global_forward, what),                                                              \
+            .links = global_links, .zero = global_zero                                             \
     }
 const struct accel_op accel_op_globalaveragepool =
-    ROW("GlobalAveragePool", "", 1, 1, 1, 0, no_attrs, global_parse, global_infer, global_examples,
-        global_forward, &is_average);
+    GLOBAL("GlobalAveragePool", 0, no_attrs, &is_average);
 const struct accel_op accel_op_globalmaxpool =
-    ROW("GlobalMaxPool", "", 1, 1, 1, ACCEL_OP_COMPARES, no_attrs, global_parse, global_infer,
-        global_examples, global_forward, &is_max);
-const struct accel_op accel_op_globallppool =
-    ROW("GlobalLpPool", "", 1, 1, 1, 0, lp_attrs, global_parse, global_infer, global_examples,
-        global_forward, &is_lp);
+    GLOBAL("GlobalMaxPool", ACCEL_OP_COMPARES, no_attrs, &is_max);
+const struct accel_op accel_op_globallppool = GLOBAL("GlobalLpPool", 0, lp_attrs, &is_lp);
 const struct accel_op accel_op_ms_qlinearglobalaveragepool =
     ROW("QLinearGlobalAveragePool", "com.microsoft", 1, 5, 5, 0, q_attrs, global_parse,
         global_infer, q_examples, NULL, NULL);

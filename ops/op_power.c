@@ -6,6 +6,7 @@
 #include "graph/attr.h"
 #include "ops/arith.h"
 #include "ops/binary.h"
+#include "ops/link_util.h"
 #include "ops/operand.h"
 #include "ops/real.h"
 
@@ -102,6 +103,18 @@ static enum accel_err pow_forward(const struct accel_call *c)
     return ACCEL_OK;
 }
 
+/* 0 to an unknown power may be infinite: a wall, as accel_zero_set() has it. */
+static void pow_zero(const struct accel_node *n, struct accel_zero *z)
+{
+    for (int axis = 0; axis < accel_slot_rank(n, accel_link_out(n, 0)); axis++) {
+        float x = accel_zero_stretched(z, 0, axis), power = accel_zero_stretched(z, 1, axis);
+        if (x == 0 && isnan(power))
+            accel_zero_set(z, accel_link_out(n, 0), axis, INFINITY);
+        else if (!isnan(x) && !isnan(power))
+            accel_zero_set(z, accel_link_out(n, 0), axis, powf(x, power));
+    }
+}
+
 /* ------------------------------------------------------------------ BitShift */
 
 static enum accel_err shift_parse(struct accel_node *n, int opset)
@@ -163,7 +176,10 @@ const struct accel_op accel_op_mod = {
     .attrs = mod_attrs,
     .parse = mod_parse,
     .infer = infer,
+    .links = accel_link_broadcast,
+    .zero = accel_zero_broadcast,
     .forward = mod_forward,
+    .keep = 1u << 1,
     .examples = mod_examples,
 };
 
@@ -178,7 +194,10 @@ const struct accel_op accel_op_pow = {
     .attrs = pow_attrs,
     .parse = accel_binary_parse,
     .infer = infer,
+    .links = accel_binary_links,
+    .zero = pow_zero,
     .forward = pow_forward,
+    .keep = 1u << 1,
     .examples = pow_examples,
 };
 
@@ -194,6 +213,7 @@ const struct accel_op accel_op_bitshift = {
     .attrs = shift_attrs,
     .parse = shift_parse,
     .infer = infer,
+    .links = accel_link_broadcast,
     .forward = shift_forward,
     .examples = shift_examples,
 };

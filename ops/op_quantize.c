@@ -4,6 +4,7 @@
 
 #include "graph/attr.h"
 #include "ops/arith.h"
+#include "ops/link_util.h"
 #include "ops/operand.h"
 #include "ops/real.h"
 
@@ -88,6 +89,48 @@ static enum accel_err dynamic_infer(struct accel_node *n)
     ACCEL_TRY(accel_result_like(n, 0, ACCEL_U8, accel_operand(n, 0)));
     ACCEL_TRY(accel_result_dims(n, 1, ACCEL_F32, 0, NULL));
     return accel_result_dims(n, 2, ACCEL_U8, 0, NULL);
+}
+
+/* ------------------------------------------------------------------ links */
+
+/* Axis `axis` of X and Y, and scale and zero point where they lie along it. Blocks are a wall. */
+static void link_axis(struct accel_links *l, int axis, bool scaled)
+{
+    const struct accel_node *n = l->node;
+    struct accel_axis at[4] = {{0, axis}, {accel_link_out(n, 0), axis}};
+    int count = 2;
+    for (int i = 1; scaled && i < 3; i++)
+        if (accel_operand_rank(n, i) == 1 && accel_operand_dim(n, i, 0).n != 1)
+            at[count++] = (struct accel_axis){i, 0};
+    accel_links_axes(l, count, at);
+}
+
+static void links(const struct accel_node *n, struct accel_links *l)
+{
+    const struct quantize_params *p = n->params;
+    int rank = accel_slot_rank(n, 0), along = -1;
+    if (p->block || accel_operand_rank(n, 1) > 1 || accel_operand_rank(n, 2) > 1)
+        return;
+    if (rank > 0 && accel_operand_rank(n, 1) == 1 && accel_operand_dim(n, 1, 0).n != 1 &&
+        accel_axis_of(&along, p->axis, rank))
+        return;
+    for (int axis = 0; axis < rank; axis++)
+        link_axis(l, axis, axis == along);
+    for (int i = 1; i < 3; i++)
+        if (accel_operand_dim(n, i, 0).n == 1)
+            accel_links_seen(l, i, 0);
+}
+
+/* 0 of a quantised value is its zero point; that is what the masker writes into a constant. */
+static void zero(const struct accel_node *n, struct accel_zero *z)
+{
+    bool stored =
+        accel_dtype_is_float(accel_operand_dtype(n, 0)) ? false : accel_zero_is_constant(z, 0);
+    for (int axis = 0; axis < accel_slot_rank(n, 0); axis++)
+        if (stored)
+            accel_zero_set(z, accel_link_out(n, 0), axis, 0);
+        else
+            accel_zero_copy0(z, 0, axis, accel_link_out(n, 0), axis);
 }
 
 /* ------------------------------------------------------------------ kernels */
@@ -221,7 +264,8 @@ static const char *const dynamic_examples[] = {"2x3x4", NULL};
     {                                                                                              \
         .name = (onnx), .domain = (dom), .since = (opset), .min_in = 2, .max_in = 3, .min_out = 1, \
         .max_out = 1, .flags = (flag), .attrs = (rules), .parse = parse, .infer = (shapes),        \
-        .carry = (passes), .forward = (fwd), .keep = 1u << 1, .examples = examples                 \
+        .carry = (passes), .links = links, .zero = zero, .forward = (fwd),                         \
+        .keep = 1u << 1 | 1u << 2, .examples = examples                                            \
     }
 const struct accel_op accel_op_quantizelinear =
     ROW("QuantizeLinear", "", 10, ACCEL_OP_COMPARES, quantize_attrs, quantize_infer, NULL,

@@ -1,5 +1,6 @@
 /* Dropout and the operators that draw random numbers. Dropout only passes its input on when nothing
  * is trained; none of them is propagated. */
+#include "ops/link_util.h"
 #include "ops/op_util.h"
 
 struct dropout {
@@ -39,6 +40,13 @@ static enum accel_err dropout_forward(const struct accel_call *c)
             accel_dtype_from_f64(c->y[1].dtype, &one, 1, c->y[1].data, (size_t)i);
     }
     return ACCEL_OK;
+}
+
+/* The mask is of ones wherever it is looked at; a run that trains is a wall. */
+static void dropout_links(const struct accel_node *n, struct accel_links *l)
+{
+    if (!accel_operand(n, 2) || accel_operand(n, 2)->tensor)
+        accel_link_unary(n, l);
 }
 
 struct draw {
@@ -148,6 +156,8 @@ const struct accel_op accel_op_dropout = {
     .attrs = dropout_attrs,
     .parse = dropout_parse,
     .infer = dropout_infer,
+    .links = dropout_links,
+    .zero = accel_zero_moved,
     .forward = dropout_forward,
     .examples = (const char *const[]){"2x3", NULL},
 };

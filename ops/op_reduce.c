@@ -9,6 +9,7 @@
 #include "graph/attr.h"
 #include "graph/constprop.h"
 #include "ops/arith.h"
+#include "ops/link_util.h"
 #include "ops/operand.h"
 #include "ops/real.h"
 
@@ -19,6 +20,16 @@ struct reduce_params {
     size_t n_axes;
 };
 
+/* What becomes of the result when units that are 0 are cut from a folded axis, and what a unit of
+ * another axis is when it is all 0 or all of one number. */
+enum reduce_cut {
+    CUT_WALL, /* changed; unknown */
+    CUT_ZERO, /* changed (a product, a largest element); 0 */
+    CUT_SAME, /* changed; that number */
+    CUT_SUM,  /* the same; 0 */
+    CUT_MEAN, /* too large by what was cut; 0 */
+};
+
 struct reduce {
     int input_since; /* opset from which axes are an input */
     double start;    /* the value of an empty group */
@@ -26,6 +37,7 @@ struct reduce {
     double (*end)(double folded, double count); /* NULL: as folded */
     int64_t (*step_i)(int64_t so_far, int64_t x);
     int64_t start_i;
+    enum reduce_cut cut;
 };
 
 static enum accel_err parse(struct accel_node *n, int opset)
@@ -103,6 +115,84 @@ static enum accel_err infer(struct accel_node *n)
     y.rank = left;
     accel_result_set(n, 0, x->dtype, y);
     return ACCEL_OK;
+}
+
+/* ------------------------------------------------------------------ links */
+
+/* Marks of the folded axes; NULL when they are not known. */
+static const bool *folded(struct accel_links *l)
+{
+    const struct accel_node *n = l->node;
+    const struct reduce_params *p = n->params;
+    int rank = accel_slot_rank(n, 0);
+    const int64_t *axes = p->axes;
+    int64_t n_axes = (int64_t)p->n_axes;
+    bool *mark = ACCEL_NEW(&l->arena, bool, rank + 1);
+    if (!mark) {
+        l->err = accel_fail_nomem();
+        return NULL;
+    }
+    if (p->from_input && accel_operand(n, 1)) {
+        if (!accel_links_ok(l, accel_known_ints(&axes, &n_axes, n->in[1])) ||
+            (!axes && accel_operand_count(n, 1) != 0))
+            return NULL;
+        n_axes = axes ? n_axes : 0;
+    }
+    return accel_links_ok(l, mark_axes(mark, rank, axes, (size_t)n_axes, p->noop)) ? mark : NULL;
+}
+
+static void links(const struct accel_node *n, struct accel_links *l)
+{
+    const struct reduce_params *p = n->params;
+    enum reduce_cut cut = ((const struct reduce *)n->op->family)->cut;
+    const bool *mark = folded(l);
+    int y = accel_link_out(n, 0), to = 0;
+    accel_links_seen_all(l, accel_link_in(n, 1));
+    for (int axis = 0; mark && axis < accel_slot_rank(n, 0); axis++) {
+        if (!mark[axis]) {
+            accel_links_pair(l, 0, axis, y, to++);
+            continue;
+        }
+        if (cut == CUT_SUM || cut == CUT_MEAN) {
+            accel_links_seen(l, 0, axis);
+            accel_links_need0(l, 1, &(const struct accel_axis){0, axis});
+        }
+        if (p->keep)
+            accel_links_seen(l, y, to++);
+    }
+}
+
+/* The mean of equal numbers is not that number when zeros are among them that will be cut: only 0
+ * is sure. */
+static void zero(const struct accel_node *n, struct accel_zero *z)
+{
+    const struct reduce_params *p = n->params;
+    enum reduce_cut cut = ((const struct reduce *)n->op->family)->cut;
+    const bool *mark = folded(z->links);
+    int to = 0;
+    for (int axis = 0; mark && axis < accel_slot_rank(n, 0); axis++) {
+        if (!mark[axis] && cut == CUT_SAME)
+            accel_zero_copy(z, 0, axis, accel_link_out(n, 0), to);
+        else if (!mark[axis] && cut != CUT_WALL)
+            accel_zero_copy0(z, 0, axis, accel_link_out(n, 0), to);
+        to += !mark[axis] || p->keep;
+    }
+}
+
+/* A mean over fewer units, the others being 0, is too large by was / now. */
+static enum accel_err resize(struct accel_node *n, struct accel_resize *r)
+{
+    double factor = 1;
+    struct accel_links l = {.node = n};
+    if (((const struct reduce *)n->op->family)->cut != CUT_MEAN)
+        return ACCEL_OK;
+    const bool *mark = folded(&l);
+    for (int axis = 0; mark && axis < accel_slot_rank(n, 0); axis++)
+        if (mark[axis] && accel_resize_hit(r, 0, axis))
+            factor *= (double)accel_resize_now(r, 0, axis) / (double)accel_resize_was(r, 0, axis);
+    enum accel_err err = l.err;
+    accel_links_clear(&l);
+    return err ? err : accel_resize_scale(r, 0, factor);
 }
 
 /* ------------------------------------------------------------------ forward */
@@ -267,33 +357,37 @@ static const struct accel_attr_rule attrs[] = {{"axes", ACCEL_ATTR_INTS, 0},
                                                {"keepdims", ACCEL_ATTR_INT, 0},
                                                {"noop_with_empty_axes", ACCEL_ATTR_INT, 0},
                                                {0}};
-static const char *const examples[] = {"2x3x4", "2x3x4 | keepdims=0", NULL};
+static const char *const examples[] = {"2x3x4", "2x3x4 | keepdims=0", "2x3x4 [1]",
+                                       "2x3x4 [-1,1] | keepdims=0", NULL};
 
 #define ROW(onnx, flag, ...)                                                                       \
     {                                                                                              \
         .name = (onnx), .domain = "", .since = 1, .min_in = 1, .max_in = 2, .min_out = 1,          \
         .max_out = 1, .flags = (flag), .attrs = attrs, .parse = parse, .infer = infer,             \
-        .forward = forward, .family = &(const struct reduce){__VA_ARGS__}, .examples = examples    \
+        .links = links, .zero = zero, .resize = resize, .forward = forward,                        \
+        .family = &(const struct reduce){__VA_ARGS__}, .examples = examples                        \
     }
 
 const struct accel_op accel_op_reducesum =
-    ROW("ReduceSum", 0, .input_since = 13, .step = sum, .step_i = accel_int_add);
+    ROW("ReduceSum", 0, .input_since = 13, .step = sum, .step_i = accel_int_add, .cut = CUT_SUM);
 const struct accel_op accel_op_reducemean =
-    ROW("ReduceMean", 0, .input_since = 18, .step = sum, .end = mean_end);
+    ROW("ReduceMean", 0, .input_since = 18, .step = sum, .end = mean_end, .cut = CUT_MEAN);
 const struct accel_op accel_op_reducemax =
     ROW("ReduceMax", ACCEL_OP_COMPARES, .input_since = 18, .start = -INFINITY, .step = max_of,
-        .step_i = max_i, .start_i = INT64_MIN);
+        .step_i = max_i, .start_i = INT64_MIN, .cut = CUT_SAME);
 const struct accel_op accel_op_reducemin =
     ROW("ReduceMin", ACCEL_OP_COMPARES, .input_since = 18, .start = INFINITY, .step = min_of,
-        .step_i = min_i, .start_i = INT64_MAX);
-const struct accel_op accel_op_reduceprod = ROW("ReduceProd", 0, .input_since = 18, .start = 1,
-                                                .step = mul, .step_i = accel_int_mul, .start_i = 1);
+        .step_i = min_i, .start_i = INT64_MAX, .cut = CUT_SAME);
+const struct accel_op accel_op_reduceprod =
+    ROW("ReduceProd", 0, .input_since = 18, .start = 1, .step = mul, .step_i = accel_int_mul,
+        .start_i = 1, .cut = CUT_ZERO);
 const struct accel_op accel_op_reducel1 =
-    ROW("ReduceL1", 0, .input_since = 18, .step = sum_abs, .step_i = sum_abs_i);
+    ROW("ReduceL1", 0, .input_since = 18, .step = sum_abs, .step_i = sum_abs_i, .cut = CUT_SUM);
 const struct accel_op accel_op_reducel2 =
-    ROW("ReduceL2", 0, .input_since = 18, .step = sum_square, .end = root_end);
+    ROW("ReduceL2", 0, .input_since = 18, .step = sum_square, .end = root_end, .cut = CUT_SUM);
 const struct accel_op accel_op_reducesumsquare =
-    ROW("ReduceSumSquare", 0, .input_since = 18, .step = sum_square, .step_i = sum_square_i);
+    ROW("ReduceSumSquare", 0, .input_since = 18, .step = sum_square, .step_i = sum_square_i,
+        .cut = CUT_SUM);
 const struct accel_op accel_op_reducelogsum =
     ROW("ReduceLogSum", 0, .input_since = 18, .step = sum, .end = log_end);
 const struct accel_op accel_op_reducelogsumexp =

@@ -4,7 +4,9 @@
  * The open size of a Reshape (-1) is found with the trial values of the symbols: elements of the
  * input divided by those of the other axes, in every trial. That gives a number, or the symbol of
  * these values, without any algebra on products. */
+#include "ops/link_util.h"
 #include "ops/op_util.h"
+#include "ops/reshape_links.h"
 
 static enum accel_err identity_infer(struct accel_node *n)
 {
@@ -140,6 +142,115 @@ static enum accel_err reshape_infer(struct accel_node *n)
     return ACCEL_OK;
 }
 
+/* Element i of the target as a number: false when it depends on a symbol. */
+static bool target_at(int64_t *out, const struct accel_list *list, const struct accel_known *k,
+                      int64_t i)
+{
+    if (!k) {
+        *out = i < list->n ? list->at[i] : 0;
+        return list->known && i < list->n;
+    }
+    return accel_known_constant(out, k, i);
+}
+
+/* The target: an attribute in `list`, or the contents of input 1. False: it is not known. */
+static bool target_of(struct accel_list *list, const struct accel_known **k,
+                      const struct accel_node *n, struct accel_links *l)
+{
+    const struct reshape *p = n->params;
+    *list = (struct accel_list){.n = -1};
+    *k = NULL;
+    if (p->attr)
+        return accel_links_ok(l, accel_list_get(list, n, "shape", -1)) && list->known;
+    if (!accel_operand(n, 1))
+        return false;
+    *k = accel_known_get(n->in[1]);
+    if (!*k)
+        (void)accel_links_ok(l, n->graph->model->symbols.failed);
+    return *k && !(*k)->real && (*k)->n == accel_slot_rank(n, accel_link_out(n, 0));
+}
+
+/* Axis of the output that the target leaves open; -1: none, -2: the target is not known. */
+static int open_axis(const struct accel_node *n, struct accel_links *l)
+{
+    struct accel_list list;
+    const struct accel_known *k;
+    int64_t c;
+    if (!target_of(&list, &k, n, l))
+        return -2;
+    for (int i = 0; i < accel_slot_rank(n, accel_link_out(n, 0)); i++)
+        if (target_at(&c, &list, k, i) && c == -1)
+            return i;
+    return -1;
+}
+
+static void reshape_links(const struct accel_node *n, struct accel_links *l)
+{
+    int open = open_axis(n, l);
+    if (open > -2)
+        accel_reshape_links(l, open);
+}
+
+static void reshape_zero(const struct accel_node *n, struct accel_zero *z)
+{
+    int open = open_axis(n, z->links);
+    if (open > -2)
+        accel_reshape_zero(z, open);
+}
+
+/* One size of the target after a cut: -1 stays, 0 too where it still copies the right size. */
+static int64_t new_target(const struct accel_resize *r, int i, bool constant, int64_t old)
+{
+    const struct accel_node *n = r->node;
+    const struct reshape *p = n->params;
+    int y = accel_link_out(n, 0);
+    if (constant && old == -1)
+        return -1;
+    if (constant && old == 0 && !p->allow_zero &&
+        accel_resize_now(r, 0, i) == accel_resize_now(r, y, i))
+        return 0;
+    if (accel_dim_known(n->out[0]->shape.dim[i]))
+        return accel_resize_now(r, y, i);
+    return accel_resize_hit(r, y, i) ? -1 : ACCEL_SIZE_VARIES;
+}
+
+static enum accel_err reshape_resize(struct accel_node *n, struct accel_resize *r)
+{
+    struct accel_links l = {.node = n};
+    struct accel_list list;
+    const struct accel_known *k;
+    const struct reshape *p = n->params;
+    int rank = accel_slot_rank(n, accel_link_out(n, 0));
+    bool opens = true, known = target_of(&list, &k, n, &l);
+    if (!known || rank < 0)
+        return l.err;
+    int64_t *want = ACCEL_NEW(&n->graph->model->arena, int64_t, rank);
+    if (!want)
+        return accel_fail_nomem();
+    for (int i = 0; i < rank; i++) {
+        int64_t old = 0;
+        bool constant = target_at(&old, &list, k, i);
+        want[i] = new_target(r, i, constant, old);
+        opens = opens && want[i] != -1;
+    }
+    if (p->attr)
+        return accel_resize_attr_ints(r, "shape", want, (size_t)rank);
+    return accel_resize_ints(r, 1, want, rank, opens ? -1 : ACCEL_SIZE_VARIES);
+}
+
+/* Flatten, Squeeze, Unsqueeze: there is no target that a cut could contradict. */
+static void free_links(const struct accel_node *n, struct accel_links *l)
+{
+    (void)n;
+    accel_reshape_links(l, -1);
+}
+
+static void free_zero(const struct accel_node *n, struct accel_zero *z)
+{
+    (void)n;
+    accel_reshape_zero(z, -1);
+}
+
 /* ------------------------------------------------------------------------------ Flatten */
 
 struct flatten {
@@ -267,6 +378,8 @@ const struct accel_op accel_op_identity = {
     .max_out = 1,
     .flags = ACCEL_OP_MOVES,
     .infer = identity_infer,
+    .links = accel_link_unary,
+    .zero = accel_zero_moved,
     .carry = identity_carry,
     .forward = accel_kernel_copy,
     .examples = (const char *const[]){"2x3", "scalar", NULL},
@@ -284,9 +397,14 @@ const struct accel_op accel_op_reshape = {
     .attrs = reshape_attrs,
     .parse = reshape_parse,
     .infer = reshape_infer,
+    .links = reshape_links,
+    .zero = reshape_zero,
+    .resize = reshape_resize,
+    .sizes = 1u << 1,
     .carry = accel_carry_by_position,
     .forward = accel_kernel_copy,
-    .examples = (const char *const[]){"2x3x4 [2,12]", "2x3x4 [0,-1]", NULL},
+    .examples = (const char *const[]){"2x3x4 [2,12]", "2x3x4 [0,-1]", "2x6x4 [2,2,3,4]",
+                                      "2x12 [2,3,4]", "6x4 [2,12]", "4x6 [2,3,-1]", NULL},
 };
 
 const struct accel_op accel_op_flatten = {
@@ -301,6 +419,8 @@ const struct accel_op accel_op_flatten = {
     .attrs = flatten_attrs,
     .parse = flatten_parse,
     .infer = flatten_infer,
+    .links = free_links,
+    .zero = free_zero,
     .carry = accel_carry_by_position,
     .forward = accel_kernel_copy,
     .examples = (const char *const[]){"2x3x4x5", "2x3x4 | axis=-1", NULL},
@@ -317,6 +437,9 @@ const struct accel_op accel_op_squeeze = {
     .flags = ACCEL_OP_MOVES,
     .attrs = axes_attrs,
     .infer = squeeze_infer,
+    .links = free_links,
+    .zero = free_zero,
+    .sizes = 1u << 1,
     .carry = accel_carry_by_position,
     .forward = accel_kernel_copy,
     .examples = (const char *const[]){"1x3x1x5", "1x3x1x5 [2]", NULL},
@@ -333,6 +456,9 @@ const struct accel_op accel_op_unsqueeze = {
     .flags = ACCEL_OP_MOVES,
     .attrs = axes_attrs,
     .infer = unsqueeze_infer,
+    .links = free_links,
+    .zero = free_zero,
+    .sizes = 1u << 1,
     .carry = accel_carry_by_position,
     .forward = accel_kernel_copy,
     .examples = (const char *const[]){"3x4 [0,-1]", NULL},

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "ops/arith.h"
+#include "ops/link_util.h"
 #include "ops/op_util.h"
 #include "ops/real.h"
 
@@ -111,6 +112,59 @@ static enum accel_err resize_infer(struct accel_node *n)
         return accel_fail(ACCEL_ESHAPE, "input of rank %d, must be 4", rank);
     ACCEL_TRY(scaled(&d[2], accel_operand_symbols(n), h->f));
     return scaled(&d[3], accel_operand_symbols(n), w->f);
+}
+
+/* Batch and channels, as far as they are left as they are. A scale near 1 may keep a size and still
+ * move what is read; only 1 itself is sure. */
+static void resize_links(const struct accel_node *n, struct accel_links *l)
+{
+    const struct resize *p = n->params;
+    struct accel_list axes;
+    const float *scales;
+    int64_t n_scales;
+    bool moved[2] = {false, false};
+    int rank = accel_slot_rank(n, 0);
+    if (p->crop || p->keep || !accel_links_ok(l, scales_get(&scales, &n_scales, n)) ||
+        !accel_links_ok(l, accel_list_get(&axes, n, "axes", -1)))
+        return;
+    for (int64_t i = 0; scales && i < n_scales; i++) {
+        int axis = (int)i;
+        if (axes.given && (i >= axes.n || accel_axis_of(&axis, axes.at[i], rank)))
+            return;
+        if (axis < 2)
+            moved[axis] = scales[i] < 1 || scales[i] > 1;
+    }
+    for (int axis = 0; axis < 2 && axis < rank; axis++)
+        if (!moved[axis] && accel_dim_same(n->in[0]->shape.dim[axis], n->out[0]->shape.dim[axis]))
+            accel_links_pair(l, 0, axis, accel_link_out(n, 0), axis);
+}
+
+static void resize_zero(const struct accel_node *n, struct accel_zero *z)
+{
+    int rank = accel_slot_rank(n, 0);
+    accel_zero_range(z, 0, accel_link_out(n, 0), 0, rank < 2 ? rank : 2, true);
+}
+
+static enum accel_err resize_resize(struct accel_node *n, struct accel_resize *r)
+{
+    const struct resize *p = n->params;
+    struct accel_list axes;
+    int rank = accel_slot_rank(n, 0), y = accel_link_out(n, 0);
+    if (!accel_operand(n, p->sizes) || rank < 0)
+        return ACCEL_OK;
+    ACCEL_TRY(accel_list_get(&axes, n, "axes", -1));
+    int64_t count = axes.given ? axes.n : rank;
+    int64_t *want = ACCEL_NEW(&n->graph->model->arena, int64_t, count);
+    if (!want)
+        return accel_fail_nomem();
+    for (int64_t i = 0; i < count; i++) {
+        int axis = (int)i;
+        if (axes.given)
+            ACCEL_TRY(accel_axis_of(&axis, axes.at[i], rank));
+        bool number = accel_dim_known(n->out[0]->shape.dim[axis]);
+        want[i] = number ? accel_resize_now(r, y, axis) : ACCEL_SIZE_VARIES;
+    }
+    return accel_resize_ints(r, p->sizes, want, count, ACCEL_SIZE_VARIES);
 }
 
 /* Every output position of an axis reads up to four input positions with a weight each; the axes'
@@ -352,6 +406,18 @@ static enum accel_err grid_infer(struct accel_node *n)
     return ACCEL_OK;
 }
 
+static void grid_links(const struct accel_node *n, struct accel_links *l)
+{
+    int y = accel_link_out(n, 0);
+    accel_links_axes(l, 3, (const struct accel_axis[]){{0, 0}, {1, 0}, {y, 0}});
+    accel_links_pair(l, 0, 1, y, 1);
+}
+
+static void grid_zero(const struct accel_node *n, struct accel_zero *z)
+{
+    accel_zero_copy0(z, 0, 1, accel_link_out(n, 0), 1);
+}
+
 /* ------------------------------------------------------------------------------ blocks of pixels
  */
 
@@ -448,6 +514,30 @@ static enum accel_err blocks_forward(const struct accel_call *c)
     return ACCEL_OK;
 }
 
+/* One channel of the image is b * b of the depth: one after the other (CRD), or C apart. */
+static void blocks_links(const struct accel_node *n, struct accel_links *l)
+{
+    const struct blocks *p = n->params;
+    bool to_space = n->op->family != NULL;
+    int y = accel_link_out(n, 0), image = to_space ? y : 0, depth = to_space ? 0 : y;
+    int64_t C = accel_slot_rank(n, image) == 4 ? accel_slot_value(n, image)->shape.dim[1].n : -1;
+    int64_t pixels = p->size * p->size;
+    const char *mode;
+    if (C < 1 || !accel_links_ok(l, accel_attr_string(&mode, n, "mode", "DCR")))
+        return;
+    bool crd = to_space && strcmp(mode, "CRD") == 0;
+    accel_links_pair(l, 0, 0, y, 0);
+    accel_links_tie(l, C, 2,
+                    (const struct accel_side[]){accel_side_whole(image, 1),
+                                                crd ? accel_side_rep(depth, 1, pixels)
+                                                    : accel_side_of(depth, 1, 0, pixels, C, 1)});
+}
+
+static void blocks_zero(const struct accel_node *n, struct accel_zero *z)
+{
+    accel_zero_range(z, 0, accel_link_out(n, 0), 0, 2, false);
+}
+
 /* ------------------------------------------------------------------------------ rows */
 
 static const struct accel_attr_rule resize_attrs[] = {
@@ -486,19 +576,23 @@ static const struct accel_attr_rule col2im_attrs[] = {{"dilations", ACCEL_ATTR_I
         .family = (fam), .examples = (const char *const[]){(eg), NULL}, __VA_ARGS__                \
     }
 
-const struct accel_op accel_op_resize =
-    ROW("Resize", 10, 1, 4, resize_attrs, resize_parse, resize_infer, NULL, "1x2x4x4 - - [1,2,8,6]",
-        .forward = resize_forward, .scratch = resize_scratch);
+const struct accel_op accel_op_resize = ROW(
+    "Resize", 10, 1, 4, resize_attrs, resize_parse, resize_infer, NULL, "1x2x4x4 - - [1,2,8,6]",
+    .links = resize_links, .zero = resize_zero, .resize = resize_resize, .keep = 1u << 1 | 1u << 2,
+    .sizes = 1u << 3, .forward = resize_forward, .scratch = resize_scratch);
 const struct accel_op accel_op_upsample =
     ROW("Upsample", 1, 1, 2, upsample_attrs, resize_parse, resize_infer, NULL, "1x2x4x4 4",
-        .forward = resize_forward, .scratch = resize_scratch);
+        .links = resize_links, .zero = resize_zero, .keep = 1u << 1, .forward = resize_forward,
+        .scratch = resize_scratch);
 const struct accel_op accel_op_grid_sample =
-    ROW("GridSample", 16, 2, 2, grid_attrs, NULL, grid_infer, NULL, "1x2x4x4 1x6x7x2", .flags = 0);
+    ROW("GridSample", 16, 2, 2, grid_attrs, NULL, grid_infer, NULL, "1x2x4x4 1x6x7x2",
+        .links = grid_links, .zero = grid_zero);
 const struct accel_op accel_op_depth_to_space =
     ROW("DepthToSpace", 1, 1, 1, depth_attrs, blocks_parse, blocks_infer, "to space",
-        "1x8x2x3 | blocksize=2", .flags = ACCEL_OP_MOVES, .forward = blocks_forward);
-const struct accel_op accel_op_space_to_depth =
-    ROW("SpaceToDepth", 1, 1, 1, space_attrs, blocks_parse, blocks_infer, NULL,
-        "1x2x4x6 | blocksize=2", .flags = ACCEL_OP_MOVES, .forward = blocks_forward);
+        "1x8x2x3 | blocksize=2", .flags = ACCEL_OP_MOVES, .links = blocks_links,
+        .zero = blocks_zero, .forward = blocks_forward);
+const struct accel_op accel_op_space_to_depth = ROW(
+    "SpaceToDepth", 1, 1, 1, space_attrs, blocks_parse, blocks_infer, NULL, "1x2x4x6 | blocksize=2",
+    .flags = ACCEL_OP_MOVES, .links = blocks_links, .zero = blocks_zero, .forward = blocks_forward);
 const struct accel_op accel_op_col2im = ROW("Col2Im", 18, 3, 3, col2im_attrs, NULL, col2im_infer,
                                             NULL, "1x10x12 [5,5] [1,5]", .flags = 0);

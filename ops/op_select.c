@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "ops/arith.h"
+#include "ops/link_util.h"
 #include "ops/op_util.h"
 #include "ops/real.h"
 
@@ -197,6 +198,32 @@ static enum accel_err trilu_infer(struct accel_node *n)
     if (rank >= 0 && rank < 2)
         return accel_fail(ACCEL_ESHAPE, "input of rank %d, must be matrices", rank);
     return same_infer(n);
+}
+
+/* ------------------------------------------------------------------------------ links */
+
+static void arg_links(const struct accel_node *n, struct accel_links *l)
+{
+    const struct select *p = n->params;
+    int rank = accel_slot_rank(n, 0), y = accel_link_out(n, 0), axis;
+    if (rank < 1 || axis_or(&axis, n, 0, rank))
+        return;
+    for (int k = 0; k < rank; k++)
+        if (k != axis)
+            accel_links_pair(l, 0, k, y, k - (k > axis && !p->keep));
+    if (p->keep)
+        accel_links_seen(l, y, axis);
+}
+
+/* All axes but those of the matrices. */
+static void trilu_links(const struct accel_node *n, struct accel_links *l)
+{
+    accel_link_range(l, 0, accel_link_out(n, 0), 0, accel_slot_rank(n, 0) - 2);
+}
+
+static void trilu_zero(const struct accel_node *n, struct accel_zero *z)
+{
+    accel_zero_range(z, 0, accel_link_out(n, 0), 0, accel_slot_rank(n, 0) - 2, true);
 }
 
 /* ------------------------------------------------------------------------------ kernels */
@@ -430,11 +457,12 @@ static const bool least = true;
 const struct accel_op accel_op_topk =
     ROW("TopK", 1, 1, 2, 2, 2, ACCEL_OP_COMPARES, topk_attrs, topk_infer, "3x8 [2]",
         .forward = topk_forward, .scratch = topk_scratch);
-const struct accel_op accel_op_arg_max = ROW("ArgMax", 1, 1, 1, 1, 1, ACCEL_OP_COMPARES, arg_attrs,
-                                             arg_infer, "3x4 | axis=1", .forward = arg_forward);
+const struct accel_op accel_op_arg_max =
+    ROW("ArgMax", 1, 1, 1, 1, 1, ACCEL_OP_COMPARES, arg_attrs, arg_infer, "3x4 | axis=1",
+        .links = arg_links, .forward = arg_forward);
 const struct accel_op accel_op_arg_min =
     ROW("ArgMin", 1, 1, 1, 1, 1, ACCEL_OP_COMPARES, arg_attrs, arg_infer, "3x4 | axis=1 keepdims=0",
-        .forward = arg_forward, .family = &least);
+        .links = arg_links, .forward = arg_forward, .family = &least);
 const struct accel_op accel_op_non_zero =
     ROW("NonZero", 9, 1, 1, 1, 1, 0, NULL, nonzero_infer, "3x4", .forward = nonzero_forward,
         .size = nonzero_size);
@@ -449,4 +477,5 @@ const struct accel_op accel_op_reverse_sequence =
     ROW("ReverseSequence", 10, 2, 2, 1, 1, 0, reverse_attrs, reverse_infer, "4x2 i64:2",
         .forward = reverse_forward);
 const struct accel_op accel_op_trilu =
-    ROW("Trilu", 14, 1, 2, 1, 1, 0, trilu_attrs, trilu_infer, "3x4", .forward = trilu_forward);
+    ROW("Trilu", 14, 1, 2, 1, 1, 0, trilu_attrs, trilu_infer, "2x3x4", .links = trilu_links,
+        .zero = trilu_zero, .forward = trilu_forward);

@@ -1,6 +1,7 @@
 /* Slice: the same rule for numbers and symbols. Starts, ends and steps have one value for each
  * trial of the symbols, so the size along an axis is computed in every trial, and what comes out is
  * a number or the symbol of these values. */
+#include "ops/link_util.h"
 #include "ops/op_util.h"
 
 struct slice {
@@ -121,6 +122,159 @@ static enum accel_err infer(struct accel_node *n)
     return ACCEL_OK;
 }
 
+/* ------------------------------------------------------------------------------ links */
+
+/* Entry i of a list as a number; `otherwise` when there is no list. False: not a constant. */
+static bool number_at(int64_t *out, const struct series *s, int64_t i, int64_t otherwise)
+{
+    *out = otherwise;
+    if (!s->given)
+        return true;
+    for (int t = 0; t < ACCEL_N_PROBES; t++)
+        if (!s->probe[t] || i >= s->n || s->probe[t][i] != s->probe[0][i])
+            return false;
+    *out = s->probe[0][i];
+    return true;
+}
+
+/* One entry of the lists, all of its numbers known. */
+struct entry {
+    int axis;
+    int64_t start, end, step, size, first, count; /* size of the axis; first index, elements */
+};
+
+/* False: a number is not known, or the axis has no size in numbers. */
+static bool entry_at(struct entry *e, const struct accel_node *n, const struct series part[4],
+                     int64_t i)
+{
+    int64_t axis;
+    if (!number_at(&axis, &part[2], i, i) || accel_axis_of(&e->axis, axis, accel_slot_rank(n, 0)) ||
+        !number_at(&e->start, &part[0], i, 0) || !number_at(&e->end, &part[1], i, 0) ||
+        !number_at(&e->step, &part[3], i, 1) || e->step == 0)
+        return false;
+    e->size = accel_operand_dim(n, 0, e->axis).n;
+    if (e->size < 0)
+        return false;
+    e->count = cut(&e->first, e->size, e->start, e->end, e->step);
+    return true;
+}
+
+static void link_entry(struct accel_links *l, const struct entry *e)
+{
+    int y = accel_link_out(l->node, 0);
+    struct accel_side to = accel_side_whole(y, e->axis);
+    if (e->count < 1 || e->count != accel_slot_size(l->node, y, e->axis))
+        return;
+    if (e->step == 1)
+        accel_links_tie(
+            l, e->count, 2,
+            (const struct accel_side[]){accel_side_of(0, e->axis, e->first, 1, 0, 1), to});
+    else if (e->step > 1 && e->size % e->step == 0 && e->count == e->size / e->step)
+        accel_links_tie(l, e->count, 2,
+                        (const struct accel_side[]){accel_side_rep(0, e->axis, e->step), to});
+    if (e->step != -1 || e->count != e->size)
+        return;
+    int64_t *list = accel_links_list(l, e->size);
+    for (int64_t c = 0; list && c < e->size; c++)
+        list[c] = e->size - 1 - c;
+    if (list)
+        accel_links_tie(l, e->size, 2,
+                        (const struct accel_side[]){accel_side_list(0, e->axis, list), to});
+}
+
+/* An axis of a symbolic size that is taken whole. */
+static void link_whole(struct accel_links *l, const struct series part[4], int64_t i)
+{
+    const struct accel_node *n = l->node;
+    int y = accel_link_out(n, 0), axis;
+    int64_t at, start, end, step;
+    if (number_at(&at, &part[2], i, i) && !accel_axis_of(&axis, at, accel_slot_rank(n, 0)) &&
+        number_at(&start, &part[0], i, 0) && number_at(&end, &part[1], i, 0) &&
+        number_at(&step, &part[3], i, 1) && start == 0 && step == 1 && end >= INT32_MAX &&
+        !accel_dim_known(accel_operand_dim(n, 0, axis)))
+        accel_links_pair(l, 0, axis, y, axis);
+}
+
+static void links(const struct accel_node *n, struct accel_links *l)
+{
+    struct series part[4];
+    int rank = accel_slot_rank(n, 0), y = accel_link_out(n, 0);
+    if (rank < 0 || !accel_slot_value(n, y) || !accel_links_ok(l, read_parts(part, n)))
+        return;
+    int64_t count = part[0].n >= 0 ? part[0].n : part[2].n, axis;
+    bool *listed = ACCEL_NEW(&l->arena, bool, rank);
+    if (!listed) {
+        l->err = accel_fail_nomem();
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        int at;
+        if (!number_at(&axis, &part[2], i, i) || accel_axis_of(&at, axis, rank))
+            return;
+        listed[at] = true;
+    }
+    for (int k = 0; count >= 0 && k < rank; k++)
+        if (!listed[k])
+            accel_links_pair(l, 0, k, y, k);
+    for (int64_t i = 0; i < count; i++) {
+        struct entry e;
+        if (entry_at(&e, n, part, i))
+            link_entry(l, &e);
+        else
+            link_whole(l, part, i);
+    }
+}
+
+/* Start and end of an entry after the cut. An end at or behind the end of the axis stays. */
+static void cut_entry(int64_t *start, int64_t *end, const struct accel_resize *r,
+                      const struct entry *e)
+{
+    int64_t now = accel_resize_now(r, 0, e->axis);
+    if (e->step == 1) {
+        *start = accel_resize_before(r, 0, e->axis, e->first);
+        if (e->end < e->size)
+            *end = *start + accel_resize_now(r, accel_link_out(r->node, 0), e->axis);
+    } else if (e->step > 1) {
+        *start = e->first;
+        if (e->end < e->size)
+            *end = now;
+    } else {
+        *start = now - 1;
+        *end = INT32_MIN;
+    }
+}
+
+static enum accel_err resize(struct accel_node *n, struct accel_resize *r)
+{
+    const struct slice *p = n->params;
+    struct series part[4];
+    ACCEL_TRY(read_parts(part, n));
+    int64_t count = part[0].n;
+    if (count < 0)
+        return ACCEL_OK;
+    int64_t *start = ACCEL_NEW(&n->graph->model->arena, int64_t, count);
+    int64_t *end = ACCEL_NEW(&n->graph->model->arena, int64_t, count);
+    if (!start || !end)
+        return accel_fail_nomem();
+    for (int64_t i = 0; i < count; i++) {
+        struct entry e;
+        if (!number_at(&start[i], &part[0], i, 0))
+            start[i] = ACCEL_SIZE_VARIES;
+        if (!number_at(&end[i], &part[1], i, 0))
+            end[i] = ACCEL_SIZE_VARIES;
+        if (entry_at(&e, n, part, i) && accel_resize_hit(r, 0, e.axis))
+            cut_entry(&start[i], &end[i], r, &e);
+    }
+    if (p->attr) {
+        ACCEL_TRY(accel_resize_attr_ints(r, "starts", start, (size_t)count));
+        return accel_resize_attr_ints(r, "ends", end, (size_t)count);
+    }
+    ACCEL_TRY(accel_resize_ints(r, 1, start, count, ACCEL_SIZE_VARIES));
+    return accel_resize_ints(r, 2, end, count, ACCEL_SIZE_VARIES);
+}
+
+/* ------------------------------------------------------------------------------ kernel */
+
 /* The lists of a call: attributes, or inputs. */
 struct lists {
     const int64_t *start, *end, *axis, *step;
@@ -200,6 +354,12 @@ const struct accel_op accel_op_slice = {
     .attrs = attrs,
     .parse = parse,
     .infer = infer,
+    .links = links,
+    .zero = accel_zero_moved,
+    .resize = resize,
+    .sizes = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4,
     .forward = forward,
-    .examples = (const char *const[]){"5x6 [1,0] [4,6]", "5x6 [-1] [-9] [1] [-2]", NULL},
+    .examples =
+        (const char *const[]){"5x6 [1,0] [4,6]", "5x6 [-1] [-9] [1] [-2]", "5x6 [-1] [-9] [1] [-1]",
+                              "4x6 [1,1] [9,-1] [1,0] [2,1]", NULL},
 };

@@ -6,7 +6,9 @@
 #include <math.h>
 
 #include "graph/attr.h"
+#include "graph/constprop.h"
 #include "ops/arith.h"
+#include "ops/link_util.h"
 #include "ops/operand.h"
 #include "ops/real.h"
 
@@ -34,6 +36,19 @@ static enum accel_err softmax_infer(struct accel_node *n)
     if (rank > 0 && !(p->as_matrix && p->axis == rank))
         ACCEL_TRY(accel_axis_of(&axis, p->axis, rank));
     return accel_result_like(n, 0, accel_operand_dtype(n, 0), accel_operand(n, 0));
+}
+
+/* The axes that are not normalised over. */
+static void softmax_links(const struct accel_node *n, struct accel_links *l)
+{
+    const struct softmax_params *p = n->params;
+    int rank = accel_slot_rank(n, 0), y = accel_link_out(n, 0);
+    int64_t axis = p->axis < 0 ? p->axis + rank : p->axis;
+    if (axis < 0 || axis > rank)
+        return;
+    accel_link_range(l, 0, y, 0, (int)axis);
+    if (!p->as_matrix)
+        accel_link_range(l, 0, y, (int)axis + 1, rank);
 }
 
 enum softmax_kind { SOFTMAX, LOG_SOFTMAX, HARDMAX };
@@ -141,11 +156,32 @@ static enum accel_err scan_forward(const struct accel_call *c)
     return ACCEL_OK;
 }
 
+/* All axes but the one that is walked along. */
+static void cumsum_links(const struct accel_node *n, struct accel_links *l)
+{
+    int rank = accel_slot_rank(n, 0), y = accel_link_out(n, 0), axis;
+    const int64_t *at;
+    int64_t count;
+    if (!accel_operand(n, 1))
+        return;
+    if (!accel_links_ok(l, accel_known_ints(&at, &count, n->in[1])) || !at || count != 1 ||
+        accel_axis_of(&axis, at[0], rank))
+        return;
+    accel_link_range(l, 0, y, 0, axis);
+    accel_link_range(l, 0, y, axis + 1, rank);
+}
+
+static void cumsum_zero(const struct accel_node *n, struct accel_zero *z)
+{
+    accel_zero_range(z, 0, accel_link_out(n, 0), 0, accel_slot_rank(n, 0), true);
+}
+
 static const struct accel_attr_rule softmax_attrs[] = {{"axis", ACCEL_ATTR_INT, 0}, {0}};
 static const struct accel_attr_rule scan_attrs[] = {
     {"exclusive", ACCEL_ATTR_INT, 0}, {"reverse", ACCEL_ATTR_INT, 0}, {0}};
 static const char *const softmax_examples[] = {"2x3x4", "2x3x4 | axis=1", NULL};
-static const char *const scan_examples[] = {"2x3x4 scalar", "5 1 | exclusive=1 reverse=1", NULL};
+static const char *const scan_examples[] = {"2x3x4 scalar", "5 1 | exclusive=1 reverse=1",
+                                            "2x3x4 scalar[1]", NULL};
 
 static const enum softmax_kind is_softmax = SOFTMAX, is_log = LOG_SOFTMAX, is_hard = HARDMAX;
 
@@ -153,7 +189,8 @@ static const enum softmax_kind is_softmax = SOFTMAX, is_log = LOG_SOFTMAX, is_ha
     {                                                                                              \
         .name = (onnx), .domain = "", .since = 1, .min_in = 1, .max_in = 1, .min_out = 1,          \
         .max_out = 1, .attrs = softmax_attrs, .parse = softmax_parse, .infer = softmax_infer,      \
-        .forward = softmax_forward, .family = (what), .examples = softmax_examples                 \
+        .links = softmax_links, .forward = softmax_forward, .family = (what),                      \
+        .examples = softmax_examples                                                               \
     }
 const struct accel_op accel_op_softmax = ROW("Softmax", &is_softmax);
 const struct accel_op accel_op_logsoftmax = ROW("LogSoftmax", &is_log);
@@ -161,11 +198,12 @@ const struct accel_op accel_op_hardmax = ROW("Hardmax", &is_hard);
 
 static const bool multiplies = true;
 
-#define SCAN_ROW(onnx, opset, what)                                                                \
+#define SCAN_ROW(onnx, opset, what, ...)                                                           \
     {                                                                                              \
         .name = (onnx), .domain = "", .since = (opset), .min_in = 2, .max_in = 2, .min_out = 1,    \
         .max_out = 1, .attrs = scan_attrs, .parse = scan_parse, .infer = scan_infer,               \
-        .forward = scan_forward, .family = (what), .examples = scan_examples                       \
+        .forward = scan_forward, .family = (what), .examples = scan_examples, __VA_ARGS__          \
     }
-const struct accel_op accel_op_cumsum = SCAN_ROW("CumSum", 11, NULL);
-const struct accel_op accel_op_cumprod = SCAN_ROW("CumProd", 26, &multiplies);
+const struct accel_op accel_op_cumsum =
+    SCAN_ROW("CumSum", 11, NULL, .links = cumsum_links, .zero = cumsum_zero);
+const struct accel_op accel_op_cumprod = SCAN_ROW("CumProd", 26, &multiplies, .links = NULL);

@@ -1,5 +1,6 @@
 /* Transpose: y[i] = x[perm of i]. The kernel walks the output and keeps the place in the input by
  * dividing the output's index, which needs no room however many axes there are. */
+#include "ops/link_util.h"
 #include "ops/op_util.h"
 
 struct transpose {
@@ -57,6 +58,18 @@ static int carry(const struct accel_node *n, int axis)
     return source_axis(p, rank, axis);
 }
 
+static void links(const struct accel_node *n, struct accel_links *l)
+{
+    for (int axis = 0; axis < accel_slot_rank(n, accel_link_out(n, 0)); axis++)
+        accel_links_pair(l, 0, carry(n, axis), accel_link_out(n, 0), axis);
+}
+
+static void zero(const struct accel_node *n, struct accel_zero *z)
+{
+    for (int axis = 0; axis < accel_slot_rank(n, accel_link_out(n, 0)); axis++)
+        accel_zero_copy(z, 0, carry(n, axis), accel_link_out(n, 0), axis);
+}
+
 static enum accel_err forward(const struct accel_call *c)
 {
     const struct transpose *p = c->node->params;
@@ -87,6 +100,8 @@ const struct accel_op accel_op_transpose = {
     .attrs = attrs,
     .parse = parse,
     .infer = infer,
+    .links = links,
+    .zero = zero,
     .carry = carry,
     .forward = forward,
     .examples = (const char *const[]){"2x3x4", "2x3x4 | perm=1,2,0", NULL},

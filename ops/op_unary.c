@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "ops/arith.h"
+#include "ops/link_util.h"
 #include "ops/operand.h"
 #include "ops/real.h"
 
@@ -202,7 +203,8 @@ static const char *const any_values[] = {"2x3x4", "5", NULL};
 #define ROW(onnx, opset, rules, flag, ...)                                                         \
     {                                                                                              \
         .name = (onnx), .domain = "", .since = (opset), .min_in = 1, .max_in = 1, .min_out = 1,    \
-        .max_out = 1, .flags = (flag), .attrs = (rules), .infer = infer, .forward = forward,       \
+        .max_out = 1, .flags = (flag), .attrs = (rules), .infer = infer,                           \
+        .links = accel_link_unary, .zero = accel_zero_unary, .forward = forward,                   \
         .family = &(const struct unary){__VA_ARGS__}, .examples = any_values                       \
     }
 

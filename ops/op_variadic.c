@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "ops/arith.h"
+#include "ops/link_util.h"
 #include "ops/operand.h"
 #include "ops/real.h"
 
@@ -81,7 +82,8 @@ static const char *const lists[] = {"2x3x4", "2x3x4 2x3x4 2x3x4", "2x3x4 3x1", N
     {                                                                                              \
         .name = (onnx), .domain = "", .since = 1, .min_in = 1, .max_in = INT_MAX, .min_out = 1,    \
         .max_out = 1, .flags = ACCEL_OP_VARIADIC | (flag), .attrs = old_attrs, .infer = infer,     \
-        .forward = forward, .family = &(const struct variadic){__VA_ARGS__}, .examples = lists     \
+        .links = accel_link_broadcast, .zero = accel_zero_broadcast, .forward = forward,           \
+        .family = &(const struct variadic){__VA_ARGS__}, .examples = lists                         \
     }
 
 const struct accel_op accel_op_max = ROW("Max", ACCEL_OP_COMPARES, max_r, max_i, false);
