@@ -216,7 +216,7 @@ static void where_zero(const struct accel_node *n, struct accel_zero *z)
     .min_out = 1, .max_out = 1, .flags = ACCEL_OP_MOVES, .infer = (inf), .forward = (fwd),         \
     .data_slots = (slots), .examples = (eg)
 
-static const char *const expand_examples[] = {"3x1 [2,1,4]", "3x4 [2,1,1]", "2x1x4 [3,5,1]", NULL};
+static const char *const expand_examples[] = {"3x1 [2,1,4]", "3x4 [2,1,1]", "2x1x4 [2,5,1]", NULL};
 static const char *const tile_examples[] = {"3x2 [1,4]", "2x3x4 [1,2,3]", NULL};
 static const char *const where_examples[] = {"bool:3x1 3x4 4", "bool:2x3x4 scalar 3x4", NULL};
 

@@ -147,7 +147,6 @@ static void links(const struct accel_node *n, struct accel_links *l)
     enum reduce_cut cut = ((const struct reduce *)n->op->family)->cut;
     const bool *mark = folded(l);
     int y = accel_link_out(n, 0), to = 0;
-    accel_links_seen_all(l, accel_link_in(n, 1));
     for (int axis = 0; mark && axis < accel_slot_rank(n, 0); axis++) {
         if (!mark[axis]) {
             accel_links_pair(l, 0, axis, y, to++);

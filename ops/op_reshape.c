@@ -238,6 +238,35 @@ static enum accel_err reshape_resize(struct accel_node *n, struct accel_resize *
     return accel_resize_ints(r, 1, want, rank, opens ? -1 : ACCEL_SIZE_VARIES);
 }
 
+/* An empty list means all axes too: without one there is none to write, and nothing is said. */
+static void squeeze_links(const struct accel_node *n, struct accel_links *l)
+{
+    bool listed = accel_operand(n, 1) || accel_attr_find(n, "axes");
+    for (int i = 0; i < accel_slot_rank(n, 0); i++)
+        listed = listed || n->in[0]->shape.dim[i].n == 1;
+    if (listed)
+        accel_reshape_links(l, -1);
+}
+
+/* Without a list every axis of size 1 goes, and a cut may have made new ones: the list is written.
+ */
+static enum accel_err squeeze_resize(struct accel_node *n, struct accel_resize *r)
+{
+    int rank = accel_slot_rank(n, 0);
+    if (accel_operand(n, 1) || accel_attr_find(n, "axes") || rank < 0 ||
+        !accel_resize_hit_any(r, 0))
+        return ACCEL_OK;
+    int64_t *axes = ACCEL_NEW(&n->graph->model->arena, int64_t, rank), count = 0;
+    if (!axes)
+        return accel_fail_nomem();
+    for (int i = 0; i < rank; i++)
+        if (n->in[0]->shape.dim[i].n == 1)
+            axes[count++] = i;
+    if (n->graph->opset < 13)
+        return accel_resize_attr_ints(r, "axes", axes, (size_t)count);
+    return accel_resize_ints(r, 1, axes, count, ACCEL_SIZE_VARIES);
+}
+
 /* Flatten, Squeeze, Unsqueeze: there is no target that a cut could contradict. */
 static void free_links(const struct accel_node *n, struct accel_links *l)
 {
@@ -437,9 +466,9 @@ const struct accel_op accel_op_squeeze = {
     .flags = ACCEL_OP_MOVES,
     .attrs = axes_attrs,
     .infer = squeeze_infer,
-    .links = free_links,
+    .links = squeeze_links,
     .zero = free_zero,
-    .sizes = 1u << 1,
+    .resize = squeeze_resize,
     .carry = accel_carry_by_position,
     .forward = accel_kernel_copy,
     .examples = (const char *const[]){"1x3x1x5", "1x3x1x5 [2]", NULL},
@@ -458,7 +487,6 @@ const struct accel_op accel_op_unsqueeze = {
     .infer = unsqueeze_infer,
     .links = free_links,
     .zero = free_zero,
-    .sizes = 1u << 1,
     .carry = accel_carry_by_position,
     .forward = accel_kernel_copy,
     .examples = (const char *const[]){"3x4 [0,-1]", NULL},

@@ -581,7 +581,7 @@ const struct accel_op accel_op_resize = ROW(
     .links = resize_links, .zero = resize_zero, .resize = resize_resize, .keep = 1u << 1 | 1u << 2,
     .sizes = 1u << 3, .forward = resize_forward, .scratch = resize_scratch);
 const struct accel_op accel_op_upsample =
-    ROW("Upsample", 1, 1, 2, upsample_attrs, resize_parse, resize_infer, NULL, "1x2x4x4 4",
+    ROW("Upsample", 1, 1, 2, upsample_attrs, resize_parse, resize_infer, NULL, "1x2x4x4 f[1,1,2,2]",
         .links = resize_links, .zero = resize_zero, .keep = 1u << 1, .forward = resize_forward,
         .scratch = resize_scratch);
 const struct accel_op accel_op_grid_sample =

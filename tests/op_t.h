@@ -129,17 +129,19 @@ static inline void op_attr(struct accel_node *n, char *text)
     }
 }
 
-/* Builds, parses and infers; the error stands in r.err, its text in accel_errmsg(). Name
- * "ms:Gelu" means domain com.microsoft. End with op_end(). */
-static inline struct op_run op_begin(const char *op, int opset, const char *line)
+/* Builds a node of n_out outputs (-1: all it can have), parses and infers; the error stands in
+ * r.err, its text in accel_errmsg(). Name "ms:Gelu" means domain com.microsoft. End with op_end().
+ */
+static inline struct op_run op_begin_outs(const char *op, int opset, const char *line, int n_out)
 {
     struct op_run r = {0};
     struct accel_value *in[OP_MAX_IN], *out[8];
     char *copy = strdup(line), *attrs = strstr(copy, "|"), *save;
     const char *domain = strncmp(op, "ms:", 3) == 0 ? "com.microsoft" : "";
     const struct accel_op *row = accel_op_find(*domain ? op + 3 : op, domain);
-    int n_in = 0, n_out = row ? row->max_out : 0;
+    int n_in = 0;
     ck_assert_msg(row != NULL, "no operator %s", op);
+    n_out = n_out < 0 ? row->max_out : n_out;
     ck_ok(accel_model_new(&r.m, opset));
     if (attrs)
         *attrs++ = '\0';
@@ -161,6 +163,11 @@ static inline struct op_run op_begin(const char *op, int opset, const char *line
         r.err = accel_model_infer(r.m);
     free(copy);
     return r;
+}
+
+static inline struct op_run op_begin(const char *op, int opset, const char *line)
+{
+    return op_begin_outs(op, opset, line, -1);
 }
 
 static inline void op_end(struct op_run *r)
