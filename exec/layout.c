@@ -96,13 +96,15 @@ static enum accel_err collect(struct span *span, size_t *n_span, struct accel_pl
         c->fixed = false;
         c->a.data = NULL;
         ACCEL_TRY(fix_dims(&known, c, v));
-        if (!known)
+        if (!known || c->hidden)
             continue;
         uint64_t size = 0;
         (void)accel_dtype_size(v->dtype, (uint64_t)c->a.n, &size);
+        if (c->layout.kind == ACCEL_OPAQUE)
+            size = c->layout.size;
         c->fixed = true;
-        span[(*n_span)++] = (struct span){c, (size + ALIGN - 1) / ALIGN * ALIGN + ALIGN,
-                                          (size_t)v->producer->index, last_use(v, g->n_node)};
+        span[(*n_span)++] = (struct span){c, (size + ALIGN - 1) / ALIGN * ALIGN + ALIGN, c->made_at,
+                                          last_use(v, g->n_node)};
     }
     return ACCEL_OK;
 }

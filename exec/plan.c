@@ -52,7 +52,10 @@ static enum accel_err load(struct accel_plan *p, struct accel_cell *c, const str
         return ACCEL_OK;
     ACCEL_TRY(accel_cell_resize(c, t->dtype, t->rank, t->dim));
     p->constant_size += t->size;
-    return accel_tensor_read(t, 0, t->n, c->a.data);
+    ACCEL_TRY(accel_tensor_read(t, 0, t->n, c->a.data));
+    if (p->opt.device && !p->nan_constant)
+        p->nan_constant = accel_array_has_nan(&c->a);
+    return ACCEL_OK;
 }
 
 enum accel_err accel_frame_load(struct accel_plan *p, struct accel_frame *f)
@@ -104,11 +107,13 @@ void accel_plan_free(struct accel_plan *p)
 {
     if (!p)
         return;
+    accel_steps_free(p);
     accel_frame_free(p->main);
     for (size_t i = 0; i < p->n_room; i++)
         accel_free(p->room[i].at);
     accel_free(p->room);
     accel_free(p->block);
+    accel_free(p->workspace);
     accel_free(p->input);
     accel_free(p->given);
     accel_free(p);
@@ -183,13 +188,25 @@ static enum accel_err infer_with_inputs(struct accel_plan *p)
     return err;
 }
 
+/* Fast Relu and Clip make a number of NaN; plain kernels pass it on. */
+static void find_nan(struct accel_plan *p)
+{
+    bool has_nan = p->nan_constant;
+    for (int i = 0; p->opt.device && !has_nan && i < p->n_input; i++)
+        has_nan = accel_array_has_nan(&p->main->cell[p->input[i]->index].a);
+    p->settled = p->settled && has_nan == p->has_nan;
+    p->has_nan = has_nan;
+}
+
 enum accel_err accel_plan_run(struct accel_plan *p)
 {
     for (int i = 0; i < p->n_input; i++)
         if (!p->given[i])
             return accel_fail(ACCEL_EARG, "input '%.200s' was not given", p->input[i]->name);
+    find_nan(p);
     if (!p->settled) {
         ACCEL_TRY(infer_with_inputs(p));
+        ACCEL_TRY(accel_steps_choose(p));
         ACCEL_TRY(accel_plan_lay_out(p));
         p->settled = true;
     }
@@ -215,6 +232,11 @@ const struct accel_array *accel_plan_output(const struct accel_plan *p, int i)
 bool accel_plan_in_float(const struct accel_plan *p)
 {
     return p->in_float;
+}
+
+size_t accel_plan_n_fast(const struct accel_plan *p)
+{
+    return p->n_fast;
 }
 
 uint64_t accel_plan_block_size(const struct accel_plan *p)

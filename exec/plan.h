@@ -12,6 +12,7 @@
 #ifndef ACCEL_EXEC_PLAN_H
 #define ACCEL_EXEC_PLAN_H
 
+#include "device/device.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 
@@ -24,8 +25,9 @@ typedef enum accel_err (*accel_watch)(void *ctx, const struct accel_value *v,
 
 struct accel_plan_options {
     int64_t max_steps; /* turns that all loops may take together; 0: 10 million */
-    accel_watch watch; /* or NULL */
+    accel_watch watch; /* or NULL; nodes are then not joined to chains */
     void *watch_ctx;
+    struct accel_device *device; /* for fast kernels, outlives the plan; NULL: plain kernels only */
 };
 
 /* Reads the constants and finds a kernel for every node. ENOSUP names all operators without one;
@@ -55,6 +57,9 @@ const struct accel_array *accel_plan_output(const struct accel_plan *p, int i);
 
 /* True when the last runs computed float64 values in float32. */
 bool accel_plan_in_float(const struct accel_plan *p);
+
+/* Nodes of the main graph that fast kernels run, as of the last run. */
+size_t accel_plan_n_fast(const struct accel_plan *p);
 
 /* Bytes of the block that holds the values of known size, and of the constants. */
 uint64_t accel_plan_block_size(const struct accel_plan *p);

@@ -13,6 +13,19 @@ struct accel_cell {
     size_t own_size;
     bool fixed;      /* its place is in the block, its dims hold for all runs with these inputs */
     uint64_t offset; /* in the block */
+    struct accel_layout layout;
+    bool hidden;    /* inside of a chain: nobody reads it */
+    size_t made_at; /* index of the node at whose place it is computed */
+};
+
+/* A node of the main graph as a fast kernel, with the nodes behind it that it covers. */
+struct accel_step {
+    const struct accel_fast *fast; /* NULL: the plain kernel */
+    void *state;
+    const struct accel_value **x; /* [n_x] */
+    int n_x;
+    const struct accel_value *y;
+    bool inside; /* a step before covers it */
 };
 
 /* The values of one graph: the main one, a body, or a function's. Bodies keep theirs between turns.
@@ -46,7 +59,12 @@ struct accel_plan {
     struct accel_room *room; /* [n_room] what nodes at work need; nested ones stack theirs */
     size_t n_room, n_room_used, room_cap;
     int64_t steps;
-    bool in_float; /* float64 values went through kernels that compute in float */
+    struct accel_step *step; /* [n_step] by node->index; NULL: no device */
+    size_t n_step, n_fast;
+    void *workspace;
+    size_t workspace_size, workspace_need;
+    bool has_nan, nan_constant; /* an input or a constant holds one: plain kernels only */
+    bool in_float;              /* float64 values went through kernels that compute in float */
 };
 
 enum accel_err accel_frame_new(struct accel_frame **out, struct accel_graph *g,
@@ -64,6 +82,20 @@ enum accel_err accel_cell_copy(struct accel_cell *c, const struct accel_array *f
 
 /* plan.c: reads the constants of a frame. */
 enum accel_err accel_frame_load(struct accel_plan *p, struct accel_frame *f) ACCEL_CHECKED;
+
+/* fast.c: true when an element is NaN. */
+bool accel_array_has_nan(const struct accel_array *a);
+
+/* fast.c: asks the device about every node, once shapes are settled and before the layout. */
+enum accel_err accel_steps_choose(struct accel_plan *p) ACCEL_CHECKED;
+void accel_steps_free(struct accel_plan *p);
+enum accel_err accel_step_run(struct accel_plan *p, const struct accel_step *s) ACCEL_CHECKED;
+/* The cell's array in row-major order, in room of the node at work where it lies otherwise. */
+enum accel_err accel_cell_read(struct accel_array *out, struct accel_plan *p,
+                               const struct accel_cell *c) ACCEL_CHECKED;
+
+/* run.c: room of `size` bytes until the node at work ends. */
+enum accel_err accel_plan_room(void **out, struct accel_plan *p, size_t size) ACCEL_CHECKED;
 
 /* layout.c: gives the main graph's values of known size their places in the block. */
 enum accel_err accel_plan_lay_out(struct accel_plan *p) ACCEL_CHECKED;

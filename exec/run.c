@@ -13,8 +13,7 @@
 #include "graph/constprop.h"
 #include "graph/infer.h"
 
-/* Room of `size` bytes until room_give_back(). */
-static enum accel_err room_take(void **out, struct accel_plan *p, size_t size)
+enum accel_err accel_plan_room(void **out, struct accel_plan *p, size_t size)
 {
     if (!ACCEL_GROW(p->room, p->room_cap, p->n_room_used + 1))
         return accel_fail_nomem();
@@ -102,13 +101,13 @@ static enum accel_err describe_input(struct accel_array *x, struct accel_plan *p
     const struct accel_cell *c = accel_frame_cell(f, v);
     if (!c || !c->a.data)
         return accel_fail(ACCEL_ENOSUP, "input '%.200s' has no value", v->name);
-    *x = c->a;
+    ACCEL_TRY(accel_cell_read(x, p, c));
     if (!is_converted(n, slot, c->a.dtype))
         return ACCEL_OK;
     if (class_of(c->a.dtype) == ACCEL_CLASS_OTHER)
         return accel_fail(ACCEL_ENOSUP, "input '%.200s' is %s", v->name,
                           accel_dtype_find((int)c->a.dtype)->name);
-    ACCEL_TRY(room_take(&x->data, p, (size_t)c->a.n * sizeof(int64_t)));
+    ACCEL_TRY(accel_plan_room(&x->data, p, (size_t)c->a.n * sizeof(int64_t)));
     p->in_float = p->in_float || c->a.dtype == ACCEL_F64;
     return widen(x->data, &c->a);
 }
@@ -120,7 +119,7 @@ static enum accel_err show_input(struct accel_plan *p, struct accel_value *v,
     struct accel_known *k;
     void *at;
     struct accel_dim *dim;
-    ACCEL_TRY(room_take(&at, p, (size_t)(a->rank + 1) * sizeof *dim));
+    ACCEL_TRY(accel_plan_room(&at, p, (size_t)(a->rank + 1) * sizeof *dim));
     dim = at;
     for (int i = 0; i < a->rank; i++)
         dim[i] = accel_dim_of(a->dim[i]);
@@ -130,11 +129,11 @@ static enum accel_err show_input(struct accel_plan *p, struct accel_value *v,
     enum accel_class cls = class_of(a->dtype);
     if (a->n > ACCEL_KNOWN_MAX || cls == ACCEL_CLASS_OTHER)
         return ACCEL_OK;
-    ACCEL_TRY(room_take(&at, p, sizeof *k));
+    ACCEL_TRY(accel_plan_room(&at, p, sizeof *k));
     k = at;
     k->n = a->n;
     k->real = cls == ACCEL_CLASS_REAL;
-    ACCEL_TRY(room_take(&at, p, (size_t)a->n * sizeof(int64_t)));
+    ACCEL_TRY(accel_plan_room(&at, p, (size_t)a->n * sizeof(int64_t)));
     ACCEL_TRY(widen(at, a));
     for (int i = 0; i < ACCEL_N_PROBES; i++)
         k->probe[i] = at;
@@ -152,7 +151,7 @@ static enum accel_err ask_size(struct accel_cell *c, struct accel_plan *p,
     void *at;
     if (!n->op->size || v->shape.rank < 0)
         return accel_fail(ACCEL_ENOSUP, "the size of output '%.200s' is not known", v->name);
-    ACCEL_TRY(room_take(&at, p, (size_t)(v->shape.rank + 1) * sizeof *dim));
+    ACCEL_TRY(accel_plan_room(&at, p, (size_t)(v->shape.rank + 1) * sizeof *dim));
     dim = at;
     for (int i = 0; i < v->shape.rank; i++)
         dim[i] = v->shape.dim[i].n;
@@ -170,8 +169,12 @@ static enum accel_err size_outputs(struct accel_plan *p, struct accel_frame *f,
     uint64_t known_size = s->known_size;
     enum accel_err err = ACCEL_OK;
     for (int i = 0; !err && i < n->n_in; i++)
-        if (n->in[i])
-            err = show_input(p, n->in[i], &accel_frame_cell(f, n->in[i])->a);
+        if (n->in[i]) {
+            struct accel_array a;
+            err = accel_cell_read(&a, p, accel_frame_cell(f, n->in[i]));
+            if (!err)
+                err = show_input(p, n->in[i], &a);
+        }
     if (!err)
         err = n->op->infer(n);
     for (int i = 0; !err && i < n->n_out; i++) {
@@ -185,7 +188,7 @@ static enum accel_err size_outputs(struct accel_plan *p, struct accel_frame *f,
             continue;
         }
         void *at;
-        ACCEL_GOTO(err, room_take(&at, p, (size_t)(v->shape.rank + 1) * sizeof(int64_t)));
+        ACCEL_GOTO(err, accel_plan_room(&at, p, (size_t)(v->shape.rank + 1) * sizeof(int64_t)));
         for (int d = 0; d < v->shape.rank; d++)
             ((int64_t *)at)[d] = v->shape.dim[d].n;
         err = accel_cell_resize(c, v->dtype, v->shape.rank, at);
@@ -224,7 +227,7 @@ static enum accel_err describe_outputs(struct accel_array *y, struct accel_plan 
             if (class_of(y[i].dtype) == ACCEL_CLASS_OTHER)
                 return accel_fail(ACCEL_ENOSUP, "output '%.200s' is %s", n->out[i]->name,
                                   accel_dtype_find((int)y[i].dtype)->name);
-            ACCEL_TRY(room_take(&y[i].data, p, (size_t)y[i].n * sizeof(int64_t)));
+            ACCEL_TRY(accel_plan_room(&y[i].data, p, (size_t)y[i].n * sizeof(int64_t)));
         }
     }
     return ACCEL_OK;
@@ -233,16 +236,16 @@ static enum accel_err describe_outputs(struct accel_array *y, struct accel_plan 
 static enum accel_err take_scratch(struct accel_plan *p, struct accel_call *call)
 {
     const struct accel_op *op = call->node->op;
-    return op->scratch ? room_take(&call->scratch, p, op->scratch(call)) : ACCEL_OK;
+    return op->scratch ? accel_plan_room(&call->scratch, p, op->scratch(call)) : ACCEL_OK;
 }
 
 static enum accel_err run_kernel(struct accel_plan *p, struct accel_frame *f, struct accel_node *n)
 {
     struct accel_array *x, *y;
     void *at;
-    ACCEL_TRY(room_take(&at, p, (size_t)(n->n_in + 1) * sizeof *x));
+    ACCEL_TRY(accel_plan_room(&at, p, (size_t)(n->n_in + 1) * sizeof *x));
     x = at;
-    ACCEL_TRY(room_take(&at, p, (size_t)(n->n_out + 1) * sizeof *y));
+    ACCEL_TRY(accel_plan_room(&at, p, (size_t)(n->n_out + 1) * sizeof *y));
     y = at;
     for (int i = 0; i < n->n_in; i++) {
         ACCEL_TRY(describe_input(&x[i], p, f, n, i));
@@ -302,23 +305,40 @@ static enum accel_err run_call(struct accel_plan *p, struct accel_frame *f, stru
     return ACCEL_OK;
 }
 
+/* Shows the watcher what a node of the main graph made. */
+static enum accel_err show_outputs(struct accel_plan *p, const struct accel_node *n)
+{
+    for (int o = 0; p->opt.watch && o < n->n_out; o++) {
+        struct accel_array a;
+        if (!n->out[o])
+            continue;
+        ACCEL_TRY(accel_cell_read(&a, p, &p->main->cell[n->out[o]->index]));
+        ACCEL_TRY(p->opt.watch(p->opt.watch_ctx, n->out[o], &a));
+    }
+    return ACCEL_OK;
+}
+
 enum accel_err accel_frame_run(struct accel_plan *p, struct accel_frame *f)
 {
     struct accel_graph *g = f->graph;
+    const struct accel_step *step = f == p->main ? p->step : NULL;
     for (size_t i = 0; i < g->n_node; i++) {
         struct accel_node *n = g->node[i];
         if (n->n_out == 1 && n->out[0] && n->out[0]->tensor)
             continue;
+        if (step && step[i].inside)
+            continue;
         size_t used = p->n_room_used;
-        enum accel_err err = n->function ? run_call(p, f, n)
-                             : n->op     ? run_kernel(p, f, n)
-                                         : accel_fail(ACCEL_ENOSUP, "an attribute has no value");
-        p->n_room_used = used;
+        enum accel_err err = step && step[i].fast ? accel_step_run(p, &step[i])
+                             : n->function        ? run_call(p, f, n)
+                             : n->op              ? run_kernel(p, f, n)
+                                     : accel_fail(ACCEL_ENOSUP, "an attribute has no value");
+        p->n_room_used = used; /* also where it failed: the plan may run again */
         if (err)
             return accel_fail_in(err, "node '%.200s' (%.100s)", n->label, n->op_type);
-        for (int o = 0; f == p->main && p->opt.watch && o < n->n_out; o++)
-            if (n->out[o])
-                ACCEL_TRY(p->opt.watch(p->opt.watch_ctx, n->out[o], &f->cell[n->out[o]->index].a));
+        if (f == p->main)
+            ACCEL_TRY(show_outputs(p, n));
+        p->n_room_used = used;
     }
     return ACCEL_OK;
 }

@@ -20,7 +20,10 @@ static enum accel_err open_model(struct accel_feed *f, struct accel_job *job,
     ACCEL_TRY(accel_job_bind(job, f->m));
     ACCEL_TRY(accel_model_infer(f->m));
     accel_job_warn(job, &f->m->log);
-    ACCEL_TRY(accel_plan_new(&f->plan, f->m, opt));
+    struct accel_plan_options with = *opt;
+    ACCEL_TRY(accel_device_cpu(&f->device));
+    with.device = f->device;
+    ACCEL_TRY(accel_plan_new(&f->plan, f->m, &with));
     f->n_in = accel_plan_n_inputs(f->plan);
     f->in = accel_calloc((size_t)f->n_in, sizeof *f->in);
     return f->in ? ACCEL_OK : accel_fail_nomem();
@@ -43,6 +46,8 @@ void accel_feed_close(struct accel_feed *f)
         accel_npy_clear(&f->in[i]);
     accel_free(f->in);
     accel_plan_free(f->plan);
+    if (f->device)
+        f->device->free(f->device);
     accel_model_free(f->m);
     *f = (struct accel_feed){0};
 }

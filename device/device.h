@@ -1,0 +1,79 @@
+/* device.h - the one seam between exec/ and fast kernels.
+ *
+ * exec asks a device for a kernel by domain and operator, with the longest chain of nodes that
+ * could be one kernel. The kernel OFFERS (how many nodes it takes, in which layout its result lies,
+ * how much workspace it needs), PREPARES a state once (weights reordered, code generated) and then
+ * runs. What the CPU does not need yet (streams, memory, training) is not here. */
+#ifndef ACCEL_DEVICE_DEVICE_H
+#define ACCEL_DEVICE_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define ACCEL_MAX_IO    32 /* operands of one chain; exec keeps larger nodes to itself */
+#define ACCEL_MAX_CHAIN 6
+
+struct accel_node;
+struct accel_value;
+struct accel_device;
+
+/* How a value lies in memory. OPAQUE is the device's own (oneDNN's blocks): two are equal when
+ * their tags are. */
+struct accel_layout {
+    enum { ACCEL_ROW_MAJOR, ACCEL_OPAQUE } kind;
+    size_t size;     /* bytes of an OPAQUE value; blocks may be filled up */
+    const void *tag; /* the device's, lives as long as it */
+};
+
+/* The operands of a chain: all inputs of its first node, then of each further node those that are
+ * not the result of the one before. All shapes are numbers. */
+struct accel_ask {
+    const struct accel_node *const *chain; /* each is the only reader of the one before */
+    int n_chain;
+    const struct accel_value *const *operand; /* NULL: left out */
+    int n_operand;
+    const void *constant[ACCEL_MAX_IO]; /* contents of operands that never change, else NULL */
+    struct accel_layout in[ACCEL_MAX_IO];
+    bool row_major; /* somebody reads the last node's result as it is */
+};
+
+struct accel_offer {
+    int takes;               /* nodes of the chain, from its start; 0: cannot */
+    struct accel_layout out; /* of the last of them */
+    size_t workspace;        /* bytes, garbage between calls */
+};
+
+struct accel_run {
+    void *state;                 /* from prepare */
+    const void *x[ACCEL_MAX_IO]; /* as ask->operand; laid out as ask->in */
+    void *y;
+    void *workspace;
+};
+
+struct accel_fast {
+    /* ENOMEM and EDEVICE only; what it cannot do is an offer that takes 0. */
+    enum accel_err (*offer)(struct accel_offer *, struct accel_device *, const struct accel_ask *);
+    /* With the same ask, n_chain cut to what the offer takes. Constants are only borrowed. */
+    enum accel_err (*prepare)(void **state, struct accel_device *, const struct accel_ask *);
+    void (*release)(void *state);
+    enum accel_err (*forward)(const struct accel_run *);
+};
+
+/* One thread at a time may use a device; plans may share it. */
+struct accel_device {
+    const char *name; /* "cpu, oneDNN 2.6.3" */
+    void (*free)(struct accel_device *);
+    const struct accel_fast *(*fast)(struct accel_device *, const char *domain, const char *op);
+    /* Row-major elements of a float value of this layout. */
+    enum accel_err (*to_row_major)(struct accel_device *, void *to, const void *from,
+                                   const struct accel_layout *layout);
+};
+
+/* The device of this build for this processor; NULL, and no error, when the build has none or its
+ * library cannot be opened: the plain kernels then do all the work. Errors: ENOMEM. */
+enum accel_err accel_device_cpu(struct accel_device **out) ACCEL_CHECKED;
+
+#endif
