@@ -179,7 +179,7 @@ static const char *run_set(struct accel_plan *p, const char *folder)
     return text;
 }
 
-static const char *run_model(const char *folder)
+static const char *run_on(const char *folder, struct accel_device *device)
 {
     static char text[1024];
     const struct accel_onnx_read_options opt = {0};
@@ -189,7 +189,7 @@ static const char *run_model(const char *folder)
     struct stat st;
     snprintf(path, sizeof path, "%.500s/model.onnx", folder);
     if (accel_onnx_read(&m, path, &opt) || accel_model_infer(m) ||
-        accel_plan_new(&p, m, &(struct accel_plan_options){0})) {
+        accel_plan_new(&p, m, &(struct accel_plan_options){.device = device})) {
         snprintf(text, sizeof text, "%s", accel_errmsg());
         accel_model_free(m);
         return text;
@@ -204,6 +204,15 @@ static const char *run_model(const char *folder)
     accel_plan_free(p);
     accel_model_free(m);
     return text;
+}
+
+static struct accel_device *device; /* or NULL */
+
+/* By the plain kernels, then by the fast ones where there are any. */
+static const char *run_model(const char *folder)
+{
+    const char *why = run_on(folder, NULL);
+    return *why || !device ? why : run_on(folder, device);
 }
 
 static int by_name(const void *a, const void *b)
@@ -274,6 +283,8 @@ static Suite *suite(void)
     TCase *t = tcase_create("models");
     size_t n;
     skip_text = read_all("tests/node_skips.txt", &n);
+    if (accel_device_cpu(&device))
+        device = NULL;
     tcase_set_timeout(t, 300);
     tcase_add_test(t, node_models_give_their_outputs);
     tcase_add_test(t, converted_models_give_their_outputs);

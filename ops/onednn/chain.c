@@ -6,7 +6,7 @@
 
 #include "graph/attr.h"
 #include "ops/onednn/chain.h"
-#include "ops/onednn/job.h"
+#include "ops/onednn/dn_job.h"
 
 /* Functions whose parameters are attributes or fixed. */
 static const struct {

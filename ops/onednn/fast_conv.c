@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "graph/attr.h"
-#include "ops/onednn/job.h"
+#include "ops/onednn/dn_job.h"
 #include "ops/window.h"
 
 /* X, W and Y of a convolution as numbers. */

@@ -1,7 +1,7 @@
 /* fast_matmul.c - MatMul and Gemm as oneDNN's matmul: A [… M K], B [… K N]. A matrix B makes one
  * product of all rows of A. Transposed operands are views with other strides. */
 #include "graph/attr.h"
-#include "ops/onednn/job.h"
+#include "ops/onednn/dn_job.h"
 
 struct product {
     int rank_a, rank_b;

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "graph/attr.h"
 #include "ops/onednn/chain.h"
-#include "ops/onednn/job.h"
+#include "ops/onednn/dn_job.h"
 
 /* Operand i as input, in the format it has, which the result takes over; in row-major order when
  * somebody reads the result so. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "graph/attr.h"
-#include "ops/onednn/job.h"
+#include "ops/onednn/dn_job.h"
 #include "ops/window.h"
 
 static enum accel_err check_axis(const struct accel_window_axis *a, int64_t end, bool counts_pad)

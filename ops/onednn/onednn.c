@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "ops/onednn/job.h"
+#include "ops/onednn/dn_job.h"
 
 static const struct {
     const char *op;

@@ -1,7 +1,7 @@
-/* job.h - one chain of nodes as one kernel of oneDNN: what a describe function fills in, and what
- * runs. */
-#ifndef ACCEL_OPS_ONEDNN_JOB_H
-#define ACCEL_OPS_ONEDNN_JOB_H
+/* dn_job.h - one chain of nodes as one kernel of oneDNN: what a describe function fills in, and
+ * what runs. */
+#ifndef ACCEL_OPS_ONEDNN_DN_JOB_H
+#define ACCEL_OPS_ONEDNN_DN_JOB_H
 
 #include "device/device.h"
 #include "graph/op.h"

@@ -1,10 +1,10 @@
-/* job.c - from a described chain to a kernel that runs.
+/* dn_job.c - from a described chain to a kernel that runs.
  *
  * The library is asked for the kernel with formats left open; where an operand lies in another
  * format than the chosen one, a reorder runs before it (once, when the operand is a constant). An
  * operand in blocks that the kernel sees through another shape is first laid out row-major. A chain
  * that the library only has its slow reference for is cut by its last node and asked again. */
-#include "ops/onednn/job.h"
+#include "ops/onednn/dn_job.h"
 
 #include <string.h>
 
