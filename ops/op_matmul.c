@@ -297,6 +297,8 @@ static enum accel_err integer_forward(const struct accel_call *c)
     int64_t m = a->rank > 1 ? a->dim[a->rank - 2] : 1, k = a->dim[a->rank - 1];
     int64_t cols = b->rank > 1 ? b->dim[b->rank - 1] : 1;
     int batch = y->rank - (a->rank > 1) - (b->rank > 1), za = scaled ? 2 : 2, zb = scaled ? 5 : 3;
+    if (!accel_op_is_int(a) || !accel_op_is_int(b) || !accel_op_is_int(y))
+        return accel_fail(ACCEL_ENOSUP, "operands that are no integers");
     for (int64_t i = 0; i < y->n; i++) {
         int64_t col = i % cols, row = i / cols % m, at = i / cols / m, sum = 0;
         int64_t ia = batch_base(a, y, batch, at) + row * k, ib = batch_base(b, y, batch, at) + col;

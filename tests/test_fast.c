@@ -345,6 +345,9 @@ START_TEST(chains_give_what_their_nodes_give)
         "x:1x16x9x9 w=17x16x1x1 u=5x16x1x1 ; Conv x w > a ; Conv x u > b ; Concat a b > c axis=1 ; "
         "MaxPool c > y kernel_shape=2,2",
         20, 4);
+    is_fast("x:1x16x9x9 w=17x16x1x1 u=17x16x1x1 ; Conv x w > a ; Conv x u > t ; Sigmoid t > b ; "
+            "Mul a b > y", /* b is not there yet where a is made */
+            20, 4);
     is_fast("x:2x5x16 w=16x24 b=24 ; MatMul x w > m ; Add m b > a ; Gelu a > y", 20, 3);
     is_fast("x:2x5x16 w=16x16 b=16 ; MatMul x w > m ; Add b m > a ; Add x a > y", 20, 3);
     is_fast("q:2x3x5x4 k:2x3x4x5 d=scalar ; MatMul q k > m ; Div m d > s ; Softmax s > y", 20, 3);
