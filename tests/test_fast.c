@@ -361,7 +361,11 @@ END_TEST
 START_TEST(plain_readers_get_rows)
 {
     is_fast("x:1x16x9x9 w=17x16x3x3 ; Conv x w > c ; Transpose c > t perm=0,2,3,1 ; Relu t > y", 20,
-            2);
+            3);
+    is_fast("x:2x3x5x7 ; Transpose x > y perm=0,2,1,3", 20, 1);
+    is_fast("x:2x3x5x7x2 ; Transpose x > y", 20, 1);
+    is_fast("x:1x16x9x9 w=17x16x3x3 ; Conv x w > c ; DepthToSpace c > d blocksize=1 ; Abs d > y",
+            20, 2);
     is_fast("x:1x16x9x9 w=17x16x3x3 ; Conv x w > c ; Flatten c > f ; Abs f > y", 20, 2);
 }
 END_TEST

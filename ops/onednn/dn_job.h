@@ -90,6 +90,7 @@ enum accel_err accel_dn_layer_norm(struct accel_dn_job *j);
 enum accel_err accel_dn_softmax(struct accel_dn_job *j);
 enum accel_err accel_dn_reduce(struct accel_dn_job *j);
 enum accel_err accel_dn_concat(struct accel_dn_job *j);
+enum accel_err accel_dn_transpose(struct accel_dn_job *j);
 
 /* ---- the life of a job. */
 enum accel_err accel_dn_job_new(struct accel_dn_job **out, struct accel_dn *dn,

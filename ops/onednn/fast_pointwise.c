@@ -1,5 +1,5 @@
 /* fast_pointwise.c - element-wise functions, arithmetic of two tensors, BatchNormalization,
- * LayerNormalization, Softmax and Concat. */
+ * LayerNormalization, Softmax, Concat and Transpose. */
 #include <math.h>
 #include <string.h>
 
@@ -196,4 +196,32 @@ enum accel_err accel_dn_concat(struct accel_dn_job *j)
         ACCEL_TRY(accel_dn_add(j, i, false));
     j->takes = 1;
     return ACCEL_OK;
+}
+
+/* A reorder from the input seen with its axes in the order of the result. */
+enum accel_err accel_dn_transpose(struct accel_dn_job *j)
+{
+    const struct accel_node *n = j->ask->chain[0];
+    int64_t dim[ACCEL_DN_MAX_RANK], step[ACCEL_DN_MAX_RANK], to[ACCEL_DN_MAX_RANK],
+        stride[ACCEL_DN_MAX_RANK];
+    const int64_t *perm;
+    size_t n_perm;
+    int rank = 0;
+    ACCEL_TRY(accel_dn_dims(&rank, dim, j->ask->operand[0]));
+    ACCEL_TRY(accel_attr_ints(&perm, &n_perm, n, "perm"));
+    if (n_perm && n_perm != (size_t)rank)
+        return accel_fail(ACCEL_ENOSUP, "perm has %zu entries for rank %d", n_perm, rank);
+    for (int i = rank - 1; i >= 0; i--)
+        step[i] = i == rank - 1 ? 1 : step[i + 1] * dim[i + 1];
+    for (int i = 0; i < rank; i++) {
+        int64_t from = n_perm ? perm[i] : rank - 1 - i;
+        if (from < 0 || from >= rank)
+            return accel_fail(ACCEL_ENOSUP, "perm holds %lld", (long long)from);
+        to[i] = dim[from];
+        stride[i] = step[from];
+    }
+    j->spec.kind = ACCEL_DN_REORDER;
+    ACCEL_TRY(accel_dn_add_view(j, 0, rank, to, stride, false));
+    j->takes = 1;
+    return accel_dn_set_out(j, n->out[0], false);
 }

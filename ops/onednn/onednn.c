@@ -29,6 +29,7 @@ static const struct {
     {"Softmax", accel_dn_softmax},
     {"LogSoftmax", accel_dn_softmax},
     {"Concat", accel_dn_concat},
+    {"Transpose", accel_dn_transpose},
     {"Add", accel_dn_binary},
     {"Sub", accel_dn_binary},
     {"Mul", accel_dn_binary},
