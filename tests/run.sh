@@ -56,7 +56,7 @@ step() {
 }
 
 say "packages"
-test_packages="check libonnx-testdata clang libclang-rt-14-dev clang-format python3 python3-venv man-db"
+test_packages="check libonnx-testdata dataset-fashion-mnist clang libclang-rt-14-dev clang-format python3 python3-venv man-db"
 # shellcheck disable=SC2086
 if ! install_packages $build_packages $test_packages; then
     # shellcheck disable=SC2086

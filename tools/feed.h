@@ -3,8 +3,8 @@
 #define ACCEL_TOOLS_FEED_H
 
 #include "base/rng.h"
+#include "data/npy.h"
 #include "exec/plan.h"
-#include "tools/npy.h"
 #include "tools/tools.h"
 
 struct accel_feed {

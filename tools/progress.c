@@ -57,10 +57,19 @@ enum accel_err accel_progress_step(void *ctx, uint64_t done, uint64_t total)
     double seconds = (double)(t - p->begin_ns) / 1e9, rate = (double)done / seconds;
     double left = rate > 0 ? (double)(total > done ? total - done : 0) / rate : 0;
     char a[32], b[32], c[32];
-    fprintf(stderr, "%s%s: %s %s of %s (%.0f %%), %s/s, %.0f s left%s", p->terminal ? "\r" : "",
-            p->program, p->what, accel_text_size(a, done), accel_text_size(b, total),
-            100.0 * (double)done / (double)total, accel_text_size(c, (uint64_t)rate), left,
-            p->terminal ? "\033[K" : "\n");
+    const char *unit = p->unit ? p->unit : "";
+    if (p->unit) {
+        accel_text_count(a, (int64_t)done);
+        accel_text_count(b, (int64_t)total);
+        accel_text_count(c, (int64_t)rate);
+    } else {
+        accel_text_size(a, done);
+        accel_text_size(b, total);
+        accel_text_size(c, (uint64_t)rate);
+    }
+    fprintf(stderr, "%s%s: %s %s of %s%s%s (%.0f %%), %s/s, %.0f s left%s", p->terminal ? "\r" : "",
+            p->program, p->what, a, b, *unit ? " " : "", unit, 100.0 * (double)done / (double)total,
+            c, left, p->terminal ? "\033[K" : "\n");
     fflush(stderr);
     p->drawn = p->terminal;
     return ACCEL_OK;

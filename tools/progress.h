@@ -12,6 +12,7 @@
  * line every five seconds. Nothing when quiet. */
 struct accel_progress {
     const char *program, *what; /* "accel-prune", "writing" */
+    const char *unit;           /* of what is counted, set after begin; NULL: bytes */
     bool quiet, terminal, drawn;
     int64_t begin_ns, last_ns;
     struct sigaction old[3];

@@ -46,7 +46,8 @@ struct accel_options {
     /* new */
     bool no_bias;
     int64_t features; /* 0: not given */
-    /* run, compare */
+    /* run, compare, eval */
+    const char *data;
     struct accel_text_list input;
     int64_t max_steps; /* 0: not given */
     const char *atol, *rtol;

@@ -1,6 +1,6 @@
 /* npy.c - the header is a Python dict of three keys in a fixed notation; it is read with a small
  * scanner that takes the keys in any order and refuses what it does not know. */
-#include "tools/npy.h"
+#include "data/npy.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -88,13 +88,29 @@ static enum accel_err scan_header(struct header *h, const char *text)
     return accel_fail(ACCEL_EMODEL, "its header is not understood: %.100s", text);
 }
 
-static enum accel_err read_header(struct header *h, struct accel_file *f)
+/* Where the bytes come from: a file, or memory (a member of an archive). */
+struct bytes {
+    struct accel_file *file; /* or NULL */
+    const unsigned char *at;
+    uint64_t size;
+};
+
+static enum accel_err fetch(const struct bytes *b, uint64_t offset, uint64_t size, void *to)
+{
+    if (b->file)
+        return accel_file_read(b->file, offset, size, to);
+    if (size)
+        memcpy(to, b->at + offset, size);
+    return ACCEL_OK;
+}
+
+static enum accel_err read_header(struct header *h, const struct bytes *b)
 {
     unsigned char start[12] = {0};
     *h = (struct header){0};
-    if (f->size < 10)
+    if (b->size < 10)
         return accel_fail(ACCEL_EMODEL, "it is no .npy file");
-    ACCEL_TRY(accel_file_read(f, 0, f->size < 12 ? f->size : 12, start));
+    ACCEL_TRY(fetch(b, 0, b->size < 12 ? b->size : 12, start));
     if (memcmp(start, "\x93NUMPY", 6) != 0)
         return accel_fail(ACCEL_EMODEL, "it is no .npy file");
     bool small = start[6] == 1;
@@ -102,13 +118,13 @@ static enum accel_err read_header(struct header *h, struct accel_file *f)
     uint64_t n = small ? (uint64_t)start[8] | (uint64_t)start[9] << 8
                        : (uint64_t)start[8] | (uint64_t)start[9] << 8 | (uint64_t)start[10] << 16 |
                              (uint64_t)start[11] << 24;
-    if (start[6] < 1 || start[6] > 3 || n > MAX_HEADER || at + n > f->size)
+    if (start[6] < 1 || start[6] > 3 || n > MAX_HEADER || at + n > b->size)
         return accel_fail(ACCEL_EMODEL, "its header of %" PRIu64 " bytes is longer than the file",
                           n);
     char *text = accel_calloc(n + 1, 1);
     if (!text)
         return accel_fail_nomem();
-    enum accel_err err = accel_file_read(f, at, n, text);
+    enum accel_err err = fetch(b, at, n, text);
     if (!err)
         err = scan_header(h, text);
     accel_free(text);
@@ -133,22 +149,22 @@ static void turn_round(const struct accel_array *a, const char *from, size_t wid
 }
 
 static enum accel_err read_elements(struct accel_npy *out, const struct header *h,
-                                    struct accel_file *f)
+                                    const struct bytes *b)
 {
     uint64_t n = 1, size = 0;
     for (int i = 0; i < h->rank; i++)
         if (h->dim[i] < 0 || __builtin_mul_overflow(n, (uint64_t)h->dim[i], &n))
             return accel_fail(ACCEL_EMODEL, "its shape is too large");
-    if (!accel_dtype_size(h->dtype, n, &size) || size != f->size - h->data)
+    if (!accel_dtype_size(h->dtype, n, &size) || size != b->size - h->data)
         return accel_fail(ACCEL_EMODEL, "its shape needs %" PRIu64 " bytes, it has %" PRIu64, size,
-                          f->size - h->data);
+                          b->size - h->data);
     out->dim = accel_calloc((size_t)h->rank + 1, sizeof *out->dim);
     out->data = accel_alloc_pages(size);
     if (!out->dim || !out->data)
         return accel_fail_nomem();
     memcpy(out->dim, h->dim, (size_t)h->rank * sizeof *h->dim);
     out->a = (struct accel_array){h->dtype, h->rank, out->dim, (int64_t)n, out->data};
-    ACCEL_TRY(accel_file_read(f, h->data, size, out->data));
+    ACCEL_TRY(fetch(b, h->data, size, out->data));
     if (!h->fortran || h->rank < 2 || !n)
         return ACCEL_OK;
     void *turned = accel_alloc_pages(size);
@@ -161,19 +177,31 @@ static enum accel_err read_elements(struct accel_npy *out, const struct header *
     return ACCEL_OK;
 }
 
+static enum accel_err read_array(struct accel_npy *out, const struct bytes *b)
+{
+    struct header h;
+    *out = (struct accel_npy){0};
+    enum accel_err err = read_header(&h, b);
+    if (!err)
+        err = read_elements(out, &h, b);
+    if (err)
+        accel_npy_clear(out);
+    return err;
+}
+
 enum accel_err accel_npy_read(struct accel_npy *out, const char *path)
 {
     struct accel_file *f = NULL;
-    struct header h;
     *out = (struct accel_npy){0};
     ACCEL_TRY(accel_file_open(&f, path));
-    enum accel_err err = read_header(&h, f);
-    if (!err)
-        err = read_elements(out, &h, f);
+    enum accel_err err = read_array(out, &(struct bytes){f, NULL, f->size});
     accel_file_close(f);
-    if (err)
-        accel_npy_clear(out);
     return err ? accel_fail_in(err, "%.1000s", path) : ACCEL_OK;
+}
+
+enum accel_err accel_npy_parse(struct accel_npy *out, const void *bytes, uint64_t size)
+{
+    return read_array(out, &(struct bytes){NULL, bytes, size});
 }
 
 void accel_npy_clear(struct accel_npy *n)

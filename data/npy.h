@@ -1,8 +1,8 @@
 /* npy.h - NumPy's array files.
  *
  * Source: the NumPy documentation, numpy.lib.format (versions 1.0 to 3.0). */
-#ifndef ACCEL_TOOLS_NPY_H
-#define ACCEL_TOOLS_NPY_H
+#ifndef ACCEL_DATA_NPY_H
+#define ACCEL_DATA_NPY_H
 
 #include "graph/op.h"
 
@@ -21,6 +21,10 @@ struct accel_npy {
  * text names the file and both sizes. The size is proven against the file before memory is taken.
  */
 enum accel_err accel_npy_read(struct accel_npy *out, const char *path) ACCEL_CHECKED;
+
+/* The same from the bytes of a file. The text does not name it. */
+enum accel_err accel_npy_parse(struct accel_npy *out, const void *bytes,
+                               uint64_t size) ACCEL_CHECKED;
 void accel_npy_clear(struct accel_npy *n);
 
 /* Writes PATH through a temporary file, version 1.0, C order. bfloat16 is written as float32, which
