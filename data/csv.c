@@ -164,7 +164,7 @@ static enum accel_err add_number(const struct table *t, size_t row, size_t i)
     errno = 0;
     long long n = whole ? strtoll(text, &end, 10) : 0;
     double v = whole ? (double)n : strtod(text, &end);
-    if (end == text || end[strspn(end, " ")] || (whole && errno))
+    if (end == text || end[strspn(end, " \t\n")] || (whole && errno))
         return bad(t, column, "'%.100s' is no %s", text, whole ? "whole number" : "number");
     unsigned char *row_at = t->data + row * t->n_feature * t->width;
     if (t->dtype == ACCEL_I64)

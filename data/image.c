@@ -27,7 +27,7 @@ static void taps_clear(struct taps *t)
 
 static enum accel_err taps_build(struct taps *t, int64_t from, int64_t to)
 {
-    double scale = (double)from / (double)to, reach = scale > 1 ? scale : 1;
+    double scale = (double)from / (double)to, reach = scale > 1 ? scale : 1, slope = 1 / reach;
     *t = (struct taps){.most = (int64_t)ceil(reach) * 2 + 1};
     t->first = accel_calloc((size_t)to, sizeof *t->first);
     t->n = accel_calloc((size_t)to, sizeof *t->n);
@@ -39,14 +39,15 @@ static enum accel_err taps_build(struct taps *t, int64_t from, int64_t to)
         lo = middle - reach + 0.5 < 0 ? 0 : lo;
         hi = hi > from ? from : hi;
         for (int64_t k = lo; k < hi; k++) {
-            double gap = fabs(((double)k - middle + 0.5) / reach);
+            double gap = fabs(((double)k - middle + 0.5) * slope);
             w[k - lo] = gap < 1 ? 1 - gap : 0;
             sum += w[k - lo];
         }
         t->first[i] = lo;
         t->n[i] = hi - lo;
+        sum = 1 / sum; /* products, as in Pillow: the last bits decide some roundings */
         for (int64_t k = 0; k < hi - lo; k++)
-            t->weight[i * t->most + k] = (int32_t)(w[k] / sum * (1 << BITS) + 0.5);
+            t->weight[i * t->most + k] = (int32_t)(w[k] * sum * (1 << BITS) + 0.5);
     }
     bool whole = t->first && t->n && t->weight && w;
     accel_free(w);

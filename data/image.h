@@ -31,8 +31,8 @@ enum accel_err accel_image_decode(struct accel_image *out, struct accel_image_ro
                                   const unsigned char *file, size_t size) ACCEL_CHECKED;
 
 /**
- * Resizes with a triangle filter as wide as the scale (bilinear, antialiased), columns first, each
- * pass rounded to 8 bits; what Pillow calls BILINEAR.
+ * Resizes with a triangle filter as wide as the scale (bilinear, antialiased), rows first, then
+ * columns, each pass rounded to 8 bits; what Pillow calls BILINEAR.
  */
 enum accel_err accel_image_resize(struct accel_image *out, struct accel_image_room *room,
                                   const struct accel_image *in, int64_t width,

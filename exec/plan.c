@@ -45,6 +45,33 @@ static enum accel_err check_kernels(const struct accel_model *m)
     return err;
 }
 
+/* Takes stored elements to where `ctx` says. */
+struct landing {
+    unsigned char *at;
+    enum accel_dtype dtype;
+};
+
+static enum accel_err land(void *ctx, uint64_t first, uint64_t count, const void *elem)
+{
+    const struct landing *l = ctx;
+    uint64_t before, size;
+    if (!accel_dtype_size(l->dtype, first, &before) || !accel_dtype_size(l->dtype, count, &size))
+        return accel_fail(ACCEL_ENOSUP, "its elements have no size");
+    memcpy(l->at + before, elem, size);
+    return ACCEL_OK;
+}
+
+/* A constant that was edited is used as it would be written. */
+static enum accel_err load_edited(void *to, const struct accel_tensor *t)
+{
+    struct accel_buffer b;
+    struct landing l = {to, t->dtype};
+    ACCEL_TRY(accel_buffer_init(&b, 0));
+    enum accel_err err = accel_tensor_stream(t, &b, land, &l);
+    accel_buffer_clear(&b);
+    return err;
+}
+
 /* The contents of a constant, stored elements, in a cell of its own. */
 static enum accel_err load(struct accel_plan *p, struct accel_cell *c, const struct accel_tensor *t)
 {
@@ -52,7 +79,10 @@ static enum accel_err load(struct accel_plan *p, struct accel_cell *c, const str
         return ACCEL_OK;
     ACCEL_TRY(accel_cell_resize(c, t->dtype, t->rank, t->dim));
     p->constant_size += t->size;
-    ACCEL_TRY(accel_tensor_read(t, 0, t->n, c->a.data));
+    if (t->edit)
+        ACCEL_TRY(load_edited(c->a.data, t));
+    else
+        ACCEL_TRY(accel_tensor_read(t, 0, t->n, c->a.data));
     if (p->opt.device && !p->nan_constant)
         p->nan_constant = accel_array_has_nan(&c->a);
     return ACCEL_OK;

@@ -30,8 +30,9 @@ struct accel_plan_options {
     struct accel_device *device; /* for fast kernels, outlives the plan; NULL: plain kernels only */
 };
 
-/* Reads the constants and finds a kernel for every node. ENOSUP names all operators without one;
- * "node 'NAME' (OP)" of the first. Cost: the weights' bytes. */
+/* Reads the constants (edits that are to be written applied) and finds a kernel for every node.
+ * ENOSUP names all operators without one; "node 'NAME' (OP)" of the first. Cost: the weights'
+ * bytes. */
 enum accel_err accel_plan_new(struct accel_plan **out, struct accel_model *m,
                               const struct accel_plan_options *opt) ACCEL_CHECKED;
 void accel_plan_free(struct accel_plan *p);

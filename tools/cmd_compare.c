@@ -5,16 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/json.h"
-#include "tools/feed.h"
-#include "tools/table.h"
+#include "tools/difference.h"
 
 #define AT(field) offsetof(struct accel_options, field)
+
+enum { BATCH = 64 };
 
 static const struct accel_option options[] = {
     {"input", 0, ACCEL_OPTION_LIST, AT(input), "NAME=FILE.npy",
      "values of an input; random ones where none are given", 0, 0},
+    {"data", 0, ACCEL_OPTION_TEXT, AT(data), "SPEC",
+     "all samples of a data set instead: KIND[:PATH][?key=value&...]", 0, 0},
+    {"layers", 0, ACCEL_OPTION_FLAG, AT(layers), NULL,
+     "compare the values inside too, where both models have one of that name", 0, 0},
     {"atol", 0, ACCEL_OPTION_TEXT, AT(atol), "X", "absolute difference allowed; more is exit 3", 0,
      0},
     {"rtol", 0, ACCEL_OPTION_TEXT, AT(rtol), "X",
@@ -26,16 +30,6 @@ static const struct accel_option options[] = {
     {0},
 };
 static const char *const unused[] = {"output", "config", "set", "report", "dry-run", NULL};
-
-/* One output of A beside B's. */
-struct difference {
-    const char *name;
-    double abs, rel;   /* largest; rel over elements where A is not 0 */
-    double max_abs;    /* of A */
-    int64_t n, n_past; /* elements; those past the tolerance */
-    int64_t rows,
-        agree; /* classifiers ([N, classes]): samples, and those with the same largest class */
-};
 
 static enum accel_err tolerance(double *out, const char *text, const char *name)
 {
@@ -51,181 +45,70 @@ static enum accel_err tolerance(double *out, const char *text, const char *name)
     return ACCEL_OK;
 }
 
-static double element(const struct accel_array *a, int64_t i)
-{
-    double v;
-    accel_dtype_to_f64(a->dtype, a->data, (size_t)i, 1, &v);
-    return v;
-}
-
-/* Index of the largest of `n` elements from `first` on. */
-static int64_t top(const struct accel_array *a, int64_t first, int64_t n)
-{
-    int64_t best = 0;
-    for (int64_t k = 1; k < n; k++)
-        if (element(a, first + k) > element(a, first + best))
-            best = k;
-    return best;
-}
-
-static enum accel_err measure(struct difference *d, const char *name, const struct accel_array *a,
-                              const struct accel_array *b, double atol, double rtol)
-{
-    *d = (struct difference){.name = name, .n = a->n};
-    if (accel_dtype_find((int)a->dtype)->cls == ACCEL_CLASS_OTHER ||
-        accel_dtype_find((int)b->dtype)->cls == ACCEL_CLASS_OTHER)
-        return accel_fail(ACCEL_ENOSUP, "output '%.200s' has no numbers", name);
-    bool same = a->rank == b->rank;
-    for (int i = 0; same && i < a->rank; i++)
-        same = a->dim[i] == b->dim[i];
-    if (!same)
-        return accel_fail(ACCEL_ESHAPE,
-                          "output '%.200s' has %lld elements in A, %lld in B, or another shape",
-                          name, (long long)a->n, (long long)b->n);
-    bool limited = isfinite(atol) || isfinite(rtol);
-    for (int64_t i = 0; i < a->n; i++) {
-        double x = element(a, i), y = element(b, i);
-        double gap = x == y || (isnan(x) && isnan(y)) ? 0 : fabs(x - y);
-        if (isnan(gap))
-            gap = INFINITY;
-        d->abs = gap > d->abs ? gap : d->abs;
-        d->max_abs = fabs(x) > d->max_abs ? fabs(x) : d->max_abs;
-        if (x != 0 && gap / fabs(x) > d->rel)
-            d->rel = gap / fabs(x);
-        double allowed = (isfinite(atol) ? atol : 0) + (isfinite(rtol) ? rtol : 0) * fabs(x);
-        d->n_past += limited && gap > allowed;
-    }
-    if (a->rank == 2 && a->dim[1] > 1)
-        for (d->rows = 0; d->rows < a->dim[0]; d->rows++)
-            d->agree +=
-                top(a, d->rows * a->dim[1], a->dim[1]) == top(b, d->rows * a->dim[1], a->dim[1]);
-    return ACCEL_OK;
-}
-
-static const struct accel_column columns[] = {{"output", false, true},
-                                              {"elements", true, false},
-                                              {"abs", true, false},
-                                              {"rel", true, false},
-                                              {"largest", true, false},
-                                              {"argmax equal", true, false},
-                                              {0}};
-
-static void show_text(struct accel_job *job, const struct difference *d, int n)
-{
-    struct accel_table t;
-    char count[32];
-    accel_table_init(&t, columns);
-    for (int i = 0; i < n; i++) {
-        accel_table_add(&t, "%s", d[i].name);
-        accel_table_add(&t, "%s", accel_text_count(count, d[i].n));
-        accel_table_add(&t, "%.3g", d[i].abs);
-        accel_table_add(&t, "%.3g", d[i].rel);
-        accel_table_add(&t, "%.3g", d[i].max_abs);
-        if (d[i].rows)
-            accel_table_add(&t, "%lld of %lld", (long long)d[i].agree, (long long)d[i].rows);
-        else
-            accel_table_add(&t, "-");
-    }
-    accel_table_text(&job->out, &t, job->width, job->color);
-    job->out.failed = job->out.failed || t.failed;
-    accel_table_clear(&t);
-}
-
-static void show_json(struct accel_job *job, const struct difference *d, int n)
+static void show_json(struct accel_job *job, const struct accel_differences *d)
 {
     struct accel_json j = {.out = job->out};
     accel_json_object(&j, NULL);
     accel_json_text(&j, "command", "compare");
     accel_json_text(&j, "version", ACCEL_VERSION);
-    accel_json_object(&j, "outputs");
-    for (int i = 0; i < n; i++) {
-        accel_json_object(&j, d[i].name);
-        accel_json_int(&j, "elements", d[i].n);
-        accel_json_number(&j, "max_abs_difference", d[i].abs);
-        accel_json_number(&j, "max_rel_difference", d[i].rel);
-        accel_json_number(&j, "max_abs_value", d[i].max_abs);
-        if (d[i].rows) {
-            accel_json_int(&j, "samples", d[i].rows);
-            accel_json_int(&j, "argmax_equal", d[i].agree);
-        }
-        accel_json_end(&j, '}');
-    }
-    accel_json_end(&j, '}');
+    if (d->samples)
+        accel_json_int(&j, "samples", d->samples);
+    accel_differences_json(&j, d);
     accel_json_end(&j, '}');
     accel_str_add(&j.out, "\n");
     job->out = j.out;
 }
 
-/* B gets A's inputs, by name. */
-static enum accel_err share_inputs(const struct accel_feed *a, struct accel_feed *b)
+static enum accel_err compare(struct accel_job *job, struct accel_feed *a, struct accel_feed *b,
+                              struct accel_layers *layers)
 {
-    for (int i = 0; i < b->n_in; i++) {
-        const char *name = accel_plan_input(b->plan, i)->name;
-        int k = 0;
-        while (k < a->n_in && strcmp(accel_plan_input(a->plan, k)->name, name) != 0)
-            k++;
-        if (k == a->n_in)
-            return accel_fail(ACCEL_EMODEL, "%.500s: input '%.200s' is not one of %.500s", b->path,
-                              name, a->path);
-        ACCEL_TRY(accel_plan_set_input(b->plan, i, &a->in[k].a));
+    struct accel_differences d = {0};
+    struct accel_batches data = {0};
+    enum accel_err err = tolerance(&d.atol, job->opt.atol, "atol");
+    if (!err)
+        err = tolerance(&d.rtol, job->opt.rtol, "rtol");
+    if (!err && job->opt.data && job->opt.input.n)
+        err = accel_fail(ACCEL_EARG, "--input and --data contradict each other");
+    if (!err && job->opt.data) {
+        err = accel_batches_open(&data, job, job->opt.data, ACCEL_SPLIT_TEST, a, BATCH);
+    } else if (!err) {
+        err = accel_feed_read(a, &job->opt.input);
+        if (!err)
+            err = accel_feed_random(a, (uint64_t)job->opt.seed);
     }
-    return ACCEL_OK;
-}
-
-static enum accel_err find_output(const struct accel_array **out, const struct accel_feed *b,
-                                  const char *name)
-{
-    for (int i = 0; i < accel_plan_n_outputs(b->plan); i++)
-        if (strcmp(accel_plan_output_value(b->plan, i)->name, name) == 0) {
-            *out = accel_plan_output(b->plan, i);
-            return ACCEL_OK;
-        }
-    return accel_fail(ACCEL_EMODEL, "%.500s: it has no output '%.200s'", b->path, name);
-}
-
-static enum accel_err compare(struct accel_job *job, struct accel_feed *a, struct accel_feed *b)
-{
-    double atol, rtol;
-    ACCEL_TRY(tolerance(&atol, job->opt.atol, "atol"));
-    ACCEL_TRY(tolerance(&rtol, job->opt.rtol, "rtol"));
-    ACCEL_TRY(accel_feed_read(a, &job->opt.input));
-    ACCEL_TRY(accel_feed_random(a, (uint64_t)job->opt.seed));
-    ACCEL_TRY(share_inputs(a, b));
-    ACCEL_TRY(accel_feed_run(a, &job->log));
-    ACCEL_TRY(accel_feed_run(b, &job->log));
-    int n = accel_plan_n_outputs(a->plan);
-    struct difference *d = accel_calloc((size_t)n, sizeof *d);
-    enum accel_err err = d ? ACCEL_OK : accel_fail_nomem();
-    for (int i = 0; !err && i < n; i++) {
-        const char *name = accel_plan_output_value(a->plan, i)->name;
-        const struct accel_array *other;
-        ACCEL_GOTO(err, find_output(&other, b, name));
-        ACCEL_GOTO(err, measure(&d[i], name, accel_plan_output(a->plan, i), other, atol, rtol));
-    }
-    for (int i = 0; !err && i < n; i++)
-        if (d[i].n_past)
-            err = accel_fail(ACCEL_ETARGET,
-                             "output '%.200s': %lld of %lld elements differ by more than allowed, "
-                             "the largest difference is %.3g",
-                             d[i].name, (long long)d[i].n_past, (long long)d[i].n, d[i].abs);
+    if (!err)
+        err = accel_differences_run(&d, &job->log, a, b, job->opt.data ? &data : NULL, layers);
+    if (!err)
+        err = accel_differences_check(&d);
     if (!err && job->opt.json)
-        show_json(job, d, n);
+        show_json(job, &d);
     else if (!err)
-        show_text(job, d, n);
-done:
-    accel_free(d);
+        accel_differences_text(&job->out, &d, job->width, job->color);
+    accel_differences_clear(&d);
+    accel_batches_close(&data);
     return err;
 }
 
 static enum accel_err run(struct accel_job *job)
 {
-    const struct accel_plan_options opt = {.max_steps = job->opt.max_steps};
+    struct accel_plan_options of_a = {.max_steps = job->opt.max_steps}, of_b = of_a;
     struct accel_feed a = {0}, b = {0};
-    enum accel_err err = accel_feed_open(&a, job, job->opt.arg.at[0], &opt);
+    struct accel_layers *layers = NULL;
+    enum accel_err err = ACCEL_OK;
+    if (job->opt.layers)
+        err = accel_layers_new(&layers);
+    of_a.watch_ctx = of_b.watch_ctx = layers;
+    if (layers) {
+        of_a.watch = accel_layers_keep;
+        of_b.watch = accel_layers_match;
+    }
     if (!err)
-        err = accel_feed_open(&b, job, job->opt.arg.at[1], &opt);
+        err = accel_feed_open(&a, job, job->opt.arg.at[0], &of_a);
     if (!err)
-        err = compare(job, &a, &b);
+        err = accel_feed_open(&b, job, job->opt.arg.at[1], &of_b);
+    if (!err)
+        err = compare(job, &a, &b, layers);
+    accel_layers_free(layers);
     accel_feed_close(&a);
     accel_feed_close(&b);
     return err;
@@ -233,7 +116,7 @@ static enum accel_err run(struct accel_job *job)
 
 const struct accel_command accel_command_compare = {
     .name = "compare",
-    .usage = "A B [--input NAME=FILE.npy]... [options]",
+    .usage = "A B [--input NAME=FILE.npy]... [--data SPEC] [options]",
     .summary =
         "Runs two models on the same inputs, random ones where none are given, and shows the "
         "largest differences of their outputs.",

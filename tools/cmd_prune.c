@@ -7,10 +7,12 @@
 #include "graph/infer.h"
 #include "onnx/onnx.h"
 #include "prune/prune.h"
+#include "tools/difference.h"
 #include "tools/progress.h"
 #include "tools/report.h"
 #include "tools/tools.h"
 
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -26,17 +28,19 @@ static const struct accel_option options[] = {
     {"sparse-initializers", 0, ACCEL_OPTION_FLAG, AT(sparse_initializers), NULL,
      "store weights that are at least 80 % zeros in sparse form (smaller file; runtimes expand it)",
      0, 0},
+    {"check", 0, ACCEL_OPTION_FLAG, AT(check), NULL,
+     "run the old and the new model on the same inputs and report the difference", 0, 0},
+    {"data", 0, ACCEL_OPTION_TEXT, AT(data), "SPEC",
+     "data set that --check runs on instead of random inputs: KIND[:PATH][?key=value&...]", 0, 0},
     {"allow-linked-data", 0, ACCEL_OPTION_FLAG, AT(allow_linked_data), NULL,
      "follow the symbolic links of model caches to external data", 0, 0},
     {0},
 };
 static const char *const later[] = {
-    "groups",      "the pruners of whole channels",
-    "sensitivity", "data sets to evaluate on",
-    "latency",     "fast kernels to time",
-    "check",       "the comparison built in (accel-compare OLD NEW does it)",
-    "data",        "data sets",
-    NULL};
+    "groups",  "the pruners of whole channels", "sensitivity", "the pruners of whole channels",
+    "latency", "fast kernels to time",          NULL};
+
+enum { BATCH = 64 }; /* samples that --check --data runs at once */
 
 /* What one run holds. */
 struct prune {
@@ -68,6 +72,30 @@ static enum accel_err output_name(char **out, const char *input, const char *giv
     return ACCEL_OK;
 }
 
+/* --check: the input is read once more, so that each side has its own weights. The new model is the
+ * one in memory, with the edits that are written. */
+static enum accel_err check(struct accel_differences *d, struct prune *p)
+{
+    struct accel_job *job = p->job;
+    struct accel_feed before = {0}, after = {0};
+    struct accel_batches data = {0};
+    d->atol = d->rtol = INFINITY;
+    enum accel_err err = accel_feed_open(&before, job, p->input, &(struct accel_plan_options){0});
+    if (!err)
+        err = accel_feed_borrow(&after, p->model, p->input, &(struct accel_plan_options){0});
+    if (!err && job->opt.data)
+        err = accel_batches_open(&data, job, job->opt.data, ACCEL_SPLIT_TEST, &before, BATCH);
+    else if (!err)
+        err = accel_feed_random(&before, (uint64_t)job->opt.seed);
+    if (!err)
+        err = accel_differences_run(d, &job->log, &before, &after, job->opt.data ? &data : NULL,
+                                    NULL);
+    accel_batches_close(&data);
+    accel_feed_close(&before);
+    accel_feed_close(&after);
+    return err;
+}
+
 /* A report must not land on the model it reports about. */
 static enum accel_err check_report_path(const struct prune *p, const char *report)
 {
@@ -79,11 +107,10 @@ static enum accel_err check_report_path(const struct prune *p, const char *repor
     return ACCEL_OK;
 }
 
-static enum accel_err make_report(struct prune *p, uint64_t size)
+static enum accel_err show_report(struct prune *p, uint64_t size,
+                                  const struct accel_differences *check)
 {
     struct accel_job *job = p->job;
-    ACCEL_TRY(accel_prune_finish(p->plan, p->model));
-    accel_job_warn(job, &p->model->log);
     const struct accel_report r = {
         .input = p->input,
         .output = job->opt.dry_run ? NULL : p->output,
@@ -99,6 +126,7 @@ static enum accel_err make_report(struct prune *p, uint64_t size)
         .row = p->plan->row,
         .n_row = p->plan->n_row,
         .totals = p->plan->totals,
+        .check = check,
         .log = &job->log,
     };
     if (job->opt.json) {
@@ -118,6 +146,18 @@ static enum accel_err make_report(struct prune *p, uint64_t size)
                                      : accel_out_write(p->report, accel_str_get(&html), html.len);
     accel_str_clear(&html);
     return err ? err : accel_out_finish(p->report);
+}
+
+static enum accel_err make_report(struct prune *p, uint64_t size)
+{
+    struct accel_differences d = {0};
+    ACCEL_TRY(accel_prune_finish(p->plan, p->model));
+    enum accel_err err = p->job->opt.check ? check(&d, p) : ACCEL_OK;
+    accel_job_warn(p->job, &p->model->log);
+    if (!err)
+        err = show_report(p, size, p->job->opt.check ? &d : NULL);
+    accel_differences_clear(&d);
+    return err;
 }
 
 static enum accel_err ready(void *ctx, const struct accel_onnx_written *w)
@@ -199,6 +239,8 @@ static enum accel_err run(struct accel_job *job)
     if (job->opt.external_data && job->opt.no_external_data)
         return accel_fail(ACCEL_EARG,
                           "--external-data and --no-external-data contradict each other");
+    if (job->opt.data && !job->opt.check)
+        return accel_fail(ACCEL_EARG, "--data needs --check: no pruner built in looks at data");
     struct prune p = {.job = job, .input = job->opt.arg.at[0]};
     enum accel_err err = prune(&p);
     accel_out_close(p.report);

@@ -12,6 +12,17 @@
 
 #define MAX_RANDOM ((uint64_t)1 << 30) /* bytes of one input */
 
+static enum accel_err plan_model(struct accel_feed *f, const struct accel_plan_options *opt)
+{
+    struct accel_plan_options with = *opt;
+    ACCEL_TRY(accel_device_cpu(&f->device));
+    with.device = f->device;
+    ACCEL_TRY(accel_plan_new(&f->plan, f->m, &with));
+    f->n_in = accel_plan_n_inputs(f->plan);
+    f->in = accel_calloc((size_t)f->n_in, sizeof *f->in);
+    return f->in ? ACCEL_OK : accel_fail_nomem();
+}
+
 static enum accel_err open_model(struct accel_feed *f, struct accel_job *job,
                                  const struct accel_plan_options *opt)
 {
@@ -20,13 +31,7 @@ static enum accel_err open_model(struct accel_feed *f, struct accel_job *job,
     ACCEL_TRY(accel_job_bind(job, f->m));
     ACCEL_TRY(accel_model_infer(f->m));
     accel_job_warn(job, &f->m->log);
-    struct accel_plan_options with = *opt;
-    ACCEL_TRY(accel_device_cpu(&f->device));
-    with.device = f->device;
-    ACCEL_TRY(accel_plan_new(&f->plan, f->m, &with));
-    f->n_in = accel_plan_n_inputs(f->plan);
-    f->in = accel_calloc((size_t)f->n_in, sizeof *f->in);
-    return f->in ? ACCEL_OK : accel_fail_nomem();
+    return plan_model(f, opt);
 }
 
 enum accel_err accel_feed_open(struct accel_feed *f, struct accel_job *job, const char *path,
@@ -40,6 +45,16 @@ enum accel_err accel_feed_open(struct accel_feed *f, struct accel_job *job, cons
     return err == ACCEL_EARG ? err : accel_fail_in(err, "%.1000s", path);
 }
 
+enum accel_err accel_feed_borrow(struct accel_feed *f, struct accel_model *m, const char *path,
+                                 const struct accel_plan_options *opt)
+{
+    *f = (struct accel_feed){.path = path, .m = m, .borrowed = true};
+    enum accel_err err = plan_model(f, opt);
+    if (err)
+        accel_feed_close(f);
+    return err;
+}
+
 void accel_feed_close(struct accel_feed *f)
 {
     for (int i = 0; f->in && i < f->n_in; i++)
@@ -48,7 +63,8 @@ void accel_feed_close(struct accel_feed *f)
     accel_plan_free(f->plan);
     if (f->device)
         f->device->free(f->device);
-    accel_model_free(f->m);
+    if (!f->borrowed)
+        accel_model_free(f->m);
     *f = (struct accel_feed){0};
 }
 

@@ -11,6 +11,7 @@ struct accel_feed {
     const char *path;
     struct accel_model *m;
     struct accel_device *device; /* or NULL */
+    bool borrowed; /* m belongs to somebody else */
     struct accel_plan *plan;
     struct accel_npy *in; /* [n_in] in the order of the plan's inputs; data NULL: not given */
     int n_in;
@@ -19,6 +20,10 @@ struct accel_feed {
 /* Reads PATH, binds --dim and --input-shape, infers, plans. Errors carry PATH in front. */
 enum accel_err accel_feed_open(struct accel_feed *f, struct accel_job *job, const char *path,
                                const struct accel_plan_options *opt) ACCEL_CHECKED;
+
+/* Plans a model that was read and inferred; it stays the caller's. `path` is for messages. */
+enum accel_err accel_feed_borrow(struct accel_feed *f, struct accel_model *m, const char *path,
+                                 const struct accel_plan_options *opt) ACCEL_CHECKED;
 void accel_feed_close(struct accel_feed *f);
 
 /* Takes the --input NAME=FILE.npy of the job; EARG for names that the model does not have (near

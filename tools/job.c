@@ -76,12 +76,34 @@ static enum accel_err bind_input(struct accel_model *m, const char *text)
     return err;
 }
 
+/* --batch: the first axis of every input that leaves it open. */
+static enum accel_err bind_batch(struct accel_model *m, int64_t batch)
+{
+    int64_t dim[MAX_RANK];
+    for (size_t i = 0; i < m->graph->n_input; i++) {
+        const struct accel_value *v = m->graph->input[i];
+        int rank = v->declared.rank;
+        if (v->tensor || rank < 1 || rank > MAX_RANK || v->given || v->shape.dim[0].n == batch)
+            continue;
+        if (v->shape.dim[0].n >= 0)
+            return accel_fail(ACCEL_EARG, "--batch %lld: input '%.200s' has a batch of %lld",
+                              (long long)batch, v->name, (long long)v->shape.dim[0].n);
+        dim[0] = batch;
+        for (int d = 1; d < rank; d++)
+            dim[d] = -1;
+        ACCEL_TRY(accel_model_bind_input(m, v->name, rank, dim));
+    }
+    return ACCEL_OK;
+}
+
 enum accel_err accel_job_bind(struct accel_job *job, struct accel_model *m)
 {
     for (size_t i = 0; i < job->opt.dim.n; i++)
         ACCEL_TRY(bind_dim(m, job->opt.dim.at[i]));
     for (size_t i = 0; i < job->opt.input_shape.n; i++)
         ACCEL_TRY(bind_input(m, job->opt.input_shape.at[i]));
+    if (job->opt.batch)
+        ACCEL_TRY(bind_batch(m, job->opt.batch));
     return ACCEL_OK;
 }
 

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "prune/prune.h"
+#include "tools/difference.h"
 
 /* Everything borrowed. */
 struct accel_report {
@@ -22,7 +23,8 @@ struct accel_report {
     const struct accel_prune_row *row;
     int n_row;
     struct accel_prune_totals totals;
-    const struct accel_log *log; /* warnings */
+    const struct accel_differences *check; /* of old and new model, or NULL */
+    const struct accel_log *log;           /* warnings */
 };
 
 /* The object of accel-prune --json (cli.md). */

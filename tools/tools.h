@@ -51,6 +51,11 @@ struct accel_options {
     struct accel_text_list input;
     int64_t max_steps; /* 0: not given */
     const char *atol, *rtol;
+    bool layers, check;
+    /* bench */
+    int64_t batch; /* 0: not given */
+    const char *seconds, *trace, *precision;
+    bool profile;
     /* what is no option */
     struct accel_text_list arg;
 };
