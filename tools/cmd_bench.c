@@ -282,7 +282,7 @@ static enum accel_err run(struct accel_job *job)
 
 const struct accel_command accel_command_bench = {
     .name = "bench",
-    .usage = "MODEL [--batch N] [--seconds S] [--profile] [--trace FILE] [options]",
+    .usage = "MODEL [--batch N] [--seconds S] [--profile] [options]",
     .summary =
         "Times the forward pass of a model on random inputs: the fastest, the median and the "
         "slowest of a hundred runs, arithmetic per second, memory; with --profile what "

@@ -23,6 +23,7 @@ static const struct accel_option options[] = {
     {0},
 };
 static const char *const unused[] = {"config", "set", "report", "dry-run", NULL};
+static const char *const later[] = {"precision", "fast kernels", "optimize", "fast kernels", NULL};
 
 /* DIR/NAME.npy; what could mean something to a file system becomes "_". Equal names get a number.
  */
@@ -172,6 +173,7 @@ const struct accel_command accel_command_run = {
                "written to DIR/NAME.npy; without, a summary is shown.",
     .options = options,
     .unused = unused,
+    .later = later,
     .min_args = 1,
     .max_args = 1,
     .run = run,
