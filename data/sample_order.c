@@ -57,8 +57,10 @@ static size_t share_out(struct group *g, const struct place *p, size_t n_all, in
     size_t n_group = 0;
     int64_t given = 0;
     for (size_t i = 0; i < n_all; i++) {
-        if (i == 0 || p[i].label != p[i - 1].label)
-            g[n_group++] = (struct group){.first = i, .index = n_group};
+        if (i == 0 || p[i].label != p[i - 1].label) {
+            g[n_group] = (struct group){.first = i, .index = n_group};
+            n_group++;
+        }
         g[n_group - 1].n++;
     }
     for (size_t k = 0; k < n_group; k++) { /* n <= 10^9, and labels are in memory: no overflow */

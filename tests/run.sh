@@ -3,7 +3,7 @@
 #
 # Installs what the tests need (as root, or through sudo), builds twice (release, and with the address
 # and undefined-behaviour sanitizers; warnings are errors), runs the suites of both builds and the
-# checks of the source tree, two fuzzers for a minute each, and black-box cases when their folder
+# checks of the source tree, three fuzzers for a minute each, and black-box cases when their folder
 # stands beside this one. What cannot run here is a line "SKIP: ..."; with CI=true it is a failure.
 # The last line is "N passed, N failed, N skipped"; the exit status is 0 when nothing failed.
 #
@@ -142,7 +142,8 @@ if [ -n "$fuzz" ]; then
     second=$!
     wait $first
     wait $second
-    cat "$build/log/fuzz_onnx.out" "$build/log/fuzz_config.out"
+    (step fuzz_data fuzz_one fuzz_data "" >"$build/log/fuzz_data.out")
+    cat "$build/log/fuzz_onnx.out" "$build/log/fuzz_config.out" "$build/log/fuzz_data.out"
     passed=$((passed + $(cat "$build"/log/fuzz_*.out | grep -c '^ok ')))
     failed=$((failed + $(cat "$build"/log/fuzz_*.out | grep -c '^FAIL ')))
 fi
