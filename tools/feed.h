@@ -11,7 +11,7 @@ struct accel_feed {
     const char *path;
     struct accel_model *m;
     struct accel_device *device; /* or NULL */
-    bool borrowed; /* m belongs to somebody else */
+    bool borrowed;               /* m belongs to somebody else */
     struct accel_plan *plan;
     struct accel_npy *in; /* [n_in] in the order of the plan's inputs; data NULL: not given */
     int n_in;
