@@ -136,7 +136,7 @@ static const struct {
 enum accel_err accel_dn_reduce(struct accel_dn_job *j)
 {
     const struct accel_node *n = j->ask->chain[0];
-    int64_t dim[ACCEL_DN_MAX_RANK], y[ACCEL_DN_MAX_RANK];
+    int64_t dim[ACCEL_DN_MAX_RANK], y[ACCEL_DN_MAX_RANK], count = 1;
     bool folded[ACCEL_DN_MAX_RANK], any = false;
     int rank = 0;
     size_t r = 0;
@@ -148,10 +148,13 @@ enum accel_err accel_dn_reduce(struct accel_dn_job *j)
     for (int i = 0; i < rank; i++) {
         y[i] = folded[i] ? 1 : dim[i];
         any = any || y[i] != dim[i];
+        count *= y[i];
         spatial = spatial && (dim[i] == 1 || folded[i] == (i >= 2));
     }
     if (!any || n->out[0]->dtype != ACCEL_F32)
         return accel_fail(ACCEL_ENOSUP, "nothing is folded");
+    if (count != accel_shape_count(&n->out[0]->shape))
+        return accel_fail(ACCEL_ENOSUP, "axes given in the form of another opset");
     j->takes = 1;
     j->spec.kind = ACCEL_DN_REDUCE;
     j->spec.algo = reductions[r].algo;
