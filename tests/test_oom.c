@@ -23,7 +23,7 @@ static char folder[64], in[96], out[96];
 static enum accel_err add_layers(struct accel_draft *d)
 {
     ACCEL_TRY(accel_draft_input(d, "input", 3, (int64_t[]){1, 8, 8}));
-    ACCEL_TRY(accel_draft_conv(d, "conv1", (struct accel_draft_conv){1, 4, 3, 1, true}));
+    ACCEL_TRY(accel_draft_conv(d, "conv1", (struct accel_draft_conv){1, 4, 3, 1, true, 0}));
     ACCEL_TRY(accel_draft_norm(d, "bn1", 4));
     ACCEL_TRY(accel_draft_plain(d, "", "Relu", NULL));
     ACCEL_TRY(accel_draft_max_pool(d));

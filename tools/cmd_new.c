@@ -33,14 +33,17 @@ static enum accel_err unknown_network(const char *name)
     return ACCEL_EARG;
 }
 
-/* Numbers that training would change; batch norm's mean and variance are among
- * the floats too. */
-static int64_t count_params(const struct accel_model *m)
+/* All numbers, or only those that training would change: without batch norm's mean and variance
+ * and the scalars of formulas. The latter are the published counts. */
+static int64_t count_params(const struct accel_model *m, bool trainable)
 {
     int64_t n = 0;
-    for (size_t i = 0; i < m->n_tensor; i++)
-        if (accel_dtype_is_float(m->tensor[i]->dtype))
-            n += (int64_t)m->tensor[i]->n;
+    for (size_t i = 0; i < m->n_tensor; i++) {
+        const struct accel_tensor *t = m->tensor[i];
+        if (accel_dtype_is_float(t->dtype) &&
+            (!trainable || (t->rank && !strstr(t->name, ".running_"))))
+            n += (int64_t)t->n;
+    }
     return n;
 }
 
@@ -60,7 +63,7 @@ static enum accel_err show(struct accel_job *job, const char *name, const struct
     if (!opt->json) {
         char params[32], size[32];
         accel_str_addf(&job->out, "%s: %s, %s parameters, %s%s\n", opt->output, name,
-                       accel_text_count(params, count_params(m)),
+                       accel_text_count(params, count_params(m, true)),
                        accel_text_size(size, written->size),
                        opt->dry_run ? " (dry run: not written)" : "");
         return ACCEL_OK;
@@ -75,7 +78,8 @@ static enum accel_err show(struct accel_job *job, const char *name, const struct
     accel_json_object(&j, "output");
     accel_json_text(&j, "path", opt->dry_run ? NULL : opt->output);
     accel_json_uint(&j, "bytes", written->size);
-    accel_json_int(&j, "params", count_params(m));
+    accel_json_int(&j, "params", count_params(m, false));
+    accel_json_int(&j, "trainable", count_params(m, true));
     accel_json_end(&j, '}');
     accel_json_end(&j, '}');
     accel_str_add(&j.out, "\n");
@@ -120,8 +124,8 @@ const struct accel_command accel_command_new = {
     .name = "new",
     .usage = "NAME -o OUT [options]",
     .summary = "Writes an example network with fresh weights: linear, mlp, "
-               "mlp4, fashion-cnn or "
-               "resnet20.",
+               "mlp4, fashion-cnn, "
+               "resnet20, resnet18, resnet50, mobilenet-v2, densenet121, unet, encoder or gpt.",
     .options = options,
     .unused = unused,
     .min_args = 1,

@@ -2,10 +2,10 @@
  *
  * Names, attributes and their order are those of PyTorch's exporter, so that
  * configs, scripts and module paths written for exported files work on these
- * networks too. Weights are drawn as PyTorch's layers draw them,
- * kaiming_uniform with a = sqrt(5): that is uniform in ±1/sqrt(fan in), for
- * weights and biases alike. The numbers come from one stream in the order of
- * the layers, so a seed and a name determine the file. */
+ * networks too. Weights are drawn by the rule in draft->init. The numbers come
+ * from one stream in the order of the layers, so a seed and a name determine the
+ * file; normal ones are made without a transcendental function, whose last bit
+ * differs between machines. */
 #include "tools/new_draft.h"
 
 #include "base/str.h"
@@ -14,19 +14,28 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
-/* What a tensor is filled with. */
-struct fill {
-    double value; /* everywhere, or: */
-    double bound; /* > 0: uniform in ±bound */
-};
+/* Sum of twelve 16-bit uniforms and one finer one, less its mean: variance 1 to 1e-4, |z| <= 6. */
+static double draw_normal(struct accel_rng *rng)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < 3; i++)
+        for (uint64_t bits = accel_rng_next(rng), k = 0; k < 4; k++, bits >>= 16)
+            sum += bits & 0xffff;
+    return ((double)sum + accel_rng_uniform(rng) - 6.0 * 65535 - 0.5) / 65536;
+}
 
-static void fill_run(struct accel_draft *draft, void *data, int64_t n, struct fill fill)
+static void fill_run(struct accel_draft *draft, void *data, int64_t n, struct accel_fill fill)
 {
     for (int64_t i = 0; i < n; i++) {
-        double v =
-            fill.bound > 0 ? (2 * accel_rng_uniform(&draft->rng) - 1) * fill.bound : fill.value;
+        double v = fill.value;
+        if (fill.bound > 0)
+            v = (2 * accel_rng_uniform(&draft->rng) - 1) * fill.bound;
+        else if (fill.sd > 0)
+            v = draw_normal(&draft->rng) * fill.sd;
         if (draft->dtype == ACCEL_F64)
             ((double *)data)[i] = v;
         else
@@ -34,11 +43,42 @@ static void fill_run(struct accel_draft *draft, void *data, int64_t n, struct fi
     }
 }
 
-/* A stored constant of this name; *data is its zeroed payload. */
-static enum accel_err add_constant(struct accel_value **out, void **data, struct accel_draft *draft,
-                                   const char *name, enum accel_dtype dtype, int rank,
-                                   const int64_t *dim)
+static struct accel_fill fresh_weight(const struct accel_draft *draft, int64_t fan_in)
 {
+    switch (draft->init) {
+    case ACCEL_INIT_KAIMING:
+        return (struct accel_fill){.sd = sqrt(2 / (double)fan_in)};
+    case ACCEL_INIT_NORMAL:
+        return (struct accel_fill){.sd = draft->sd};
+    case ACCEL_INIT_TORCH:
+        break;
+    }
+    return (struct accel_fill){.bound = 1 / sqrt((double)fan_in)};
+}
+
+static struct accel_fill fresh_bias(const struct accel_draft *draft, int64_t fan_in)
+{
+    return draft->init == ACCEL_INIT_TORCH ? fresh_weight(draft, fan_in) : (struct accel_fill){0};
+}
+
+const char *accel_draft_name(struct accel_draft *draft, const char *fmt, ...)
+{
+    char text[128]; /* our own module names: short */
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    return n < 0 || (size_t)n >= sizeof text
+               ? NULL
+               : accel_arena_strndup(&draft->m->arena, text, (size_t)n);
+}
+
+enum accel_err accel_draft_constant(struct accel_value **out, void **data,
+                                    struct accel_draft *draft, const char *name,
+                                    enum accel_dtype dtype, int rank, const int64_t *dim)
+{
+    if (!name)
+        return accel_fail_nomem();
     struct accel_arena *arena = &draft->m->arena;
     ACCEL_TRY(accel_value_new(out, draft->m->graph, name));
     struct accel_tensor *t = ACCEL_NEW(arena, struct accel_tensor, 1);
@@ -70,21 +110,18 @@ static enum accel_err add_constant(struct accel_value **out, void **data, struct
     return accel_model_add_tensor(draft->m, t);
 }
 
-/* The weight MODULE.what. */
-static enum accel_err add_weight(struct accel_value **out, struct accel_draft *draft,
-                                 const char *module, const char *what, int rank, const int64_t *dim,
-                                 struct fill fill)
+enum accel_err accel_draft_weight(struct accel_value **out, struct accel_draft *draft,
+                                  const char *module, const char *what, int rank,
+                                  const int64_t *dim, struct accel_fill fill)
 {
-    struct accel_str name = {0};
-    void *data = NULL;
-    accel_str_addf(&name, "%s.%s", module, what);
-    enum accel_err err = name.failed ? accel_fail_nomem()
-                                     : add_constant(out, &data, draft, accel_str_get(&name),
-                                                    draft->dtype, rank, dim);
-    accel_str_clear(&name);
-    if (!err)
-        fill_run(draft, data, (int64_t)(*out)->tensor->n, fill);
-    return err;
+    void *data;
+    if (!module)
+        return accel_fail_nomem();
+    ACCEL_TRY(accel_draft_constant(out, &data, draft,
+                                   accel_draft_name(draft, "%s.%s", module, what), draft->dtype,
+                                   rank, dim));
+    fill_run(draft, data, (int64_t)(*out)->tensor->n, fill);
+    return ACCEL_OK;
 }
 
 /* "stage1.0.conv1" becomes "/stage1/stage1.0/conv1": a number is shown with its
@@ -126,12 +163,12 @@ static enum accel_err add_output(struct accel_value **out, struct accel_str *nam
     return err;
 }
 
-/* Appends a node that reads in[0..n_in) and makes its output the running value.
- */
-static enum accel_err add_node(struct accel_node **out, struct accel_draft *draft,
-                               const char *module, const char *op_type,
-                               struct accel_value *const *in, int n_in)
+enum accel_err accel_draft_node(struct accel_node **out, struct accel_draft *draft,
+                                const char *module, const char *op_type,
+                                struct accel_value *const *in, int n_in)
 {
+    if (!module)
+        return accel_fail_nomem();
     struct accel_str name = {0};
     struct accel_value *y = NULL;
     enum accel_err err;
@@ -146,17 +183,20 @@ done:
 }
 
 /* Input or output: [N, dim…], declared. */
-static enum accel_err declare(struct accel_draft *draft, struct accel_value *v, int rank,
-                              const int64_t *dim)
+static enum accel_err declare(struct accel_draft *draft, struct accel_value *v,
+                              enum accel_dtype dtype, int rank, const int64_t *dim)
 {
     struct accel_dim *d = ACCEL_NEW(&draft->m->arena, struct accel_dim, rank + 1);
     if (!d)
         return accel_fail_nomem();
     ACCEL_TRY(accel_dim_named(&d[0], &draft->m->symbols, "N"));
     for (int i = 0; i < rank; i++)
-        d[i + 1] = accel_dim_of(dim[i]);
+        if (dim[i] == ACCEL_DRAFT_T)
+            ACCEL_TRY(accel_dim_named(&d[i + 1], &draft->m->symbols, "T"));
+        else
+            d[i + 1] = accel_dim_of(dim[i]);
     v->is_tensor = true;
-    v->dtype = v->declared_dtype = draft->dtype;
+    v->dtype = v->declared_dtype = dtype;
     v->shape = v->declared = (struct accel_shape){rank + 1, d};
     return ACCEL_OK;
 }
@@ -172,40 +212,79 @@ static enum accel_err list_one(struct accel_value ***list, size_t *n, struct acc
     return ACCEL_OK;
 }
 
-enum accel_err accel_draft_input(struct accel_draft *draft, const char *name, int rank,
-                                 const int64_t *dim)
+static enum accel_err begin(struct accel_draft *draft, const char *name, enum accel_dtype dtype,
+                            int rank, const int64_t *dim)
 {
     struct accel_graph *g = draft->m->graph;
     ACCEL_TRY(accel_value_new(&draft->at, g, name));
     draft->at->is_input = true;
-    ACCEL_TRY(declare(draft, draft->at, rank, dim));
+    ACCEL_TRY(declare(draft, draft->at, dtype, rank, dim));
     return list_one(&g->input, &g->n_input, draft, draft->at);
+}
+
+enum accel_err accel_draft_input(struct accel_draft *draft, const char *name, int rank,
+                                 const int64_t *dim)
+{
+    return begin(draft, name, draft->dtype, rank, dim);
+}
+
+enum accel_err accel_draft_tokens(struct accel_draft *draft, const char *name)
+{
+    int64_t t = ACCEL_DRAFT_T;
+    return begin(draft, name, ACCEL_I64, 1, &t);
+}
+
+enum accel_err accel_draft_end(struct accel_draft *draft, int rank, const int64_t *dim)
+{
+    struct accel_graph *g = draft->m->graph;
+    draft->at->is_output = true;
+    ACCEL_TRY(declare(draft, draft->at, draft->dtype, rank, dim));
+    return list_one(&g->output, &g->n_output, draft, draft->at);
 }
 
 enum accel_err accel_draft_finish(struct accel_draft *draft, int64_t dim)
 {
-    struct accel_graph *g = draft->m->graph;
-    draft->at->is_output = true;
-    ACCEL_TRY(declare(draft, draft->at, 1, &dim));
-    return list_one(&g->output, &g->n_output, draft, draft->at);
+    return accel_draft_end(draft, 1, &dim);
+}
+
+/* The attributes of Conv and ConvTranspose. */
+static enum accel_err set_window(struct accel_node *n, int64_t group, int64_t size, int64_t stride,
+                                 int64_t pad)
+{
+    ACCEL_TRY(accel_attr_set_ints(n, "dilations", (int64_t[]){1, 1}, 2));
+    ACCEL_TRY(accel_attr_set_int(n, "group", group));
+    ACCEL_TRY(accel_attr_set_ints(n, "kernel_shape", (int64_t[]){size, size}, 2));
+    ACCEL_TRY(accel_attr_set_ints(n, "pads", (int64_t[]){pad, pad, pad, pad}, 4));
+    return accel_attr_set_ints(n, "strides", (int64_t[]){stride, stride}, 2);
 }
 
 enum accel_err accel_draft_conv(struct accel_draft *draft, const char *module,
                                 struct accel_draft_conv c)
 {
-    int64_t dim[4] = {c.out, c.in, c.size, c.size}, one[2] = {1, 1}, pad = c.size / 2;
-    struct fill fresh = {0, 1 / sqrt((double)(c.in * c.size * c.size))};
+    int64_t group = c.group ? c.group : 1, fan_in = c.in / group * c.size * c.size;
+    int64_t dim[4] = {c.out, c.in / group, c.size, c.size};
     struct accel_value *in[3] = {draft->at, NULL, NULL};
     struct accel_node *n;
-    ACCEL_TRY(add_weight(&in[1], draft, module, "weight", 4, dim, fresh));
+    ACCEL_TRY(
+        accel_draft_weight(&in[1], draft, module, "weight", 4, dim, fresh_weight(draft, fan_in)));
     if (c.bias)
-        ACCEL_TRY(add_weight(&in[2], draft, module, "bias", 1, dim, fresh));
-    ACCEL_TRY(add_node(&n, draft, module, "Conv", in, c.bias ? 3 : 2));
-    ACCEL_TRY(accel_attr_set_ints(n, "dilations", one, 2));
-    ACCEL_TRY(accel_attr_set_int(n, "group", 1));
-    ACCEL_TRY(accel_attr_set_ints(n, "kernel_shape", dim + 2, 2));
-    ACCEL_TRY(accel_attr_set_ints(n, "pads", (int64_t[]){pad, pad, pad, pad}, 4));
-    return accel_attr_set_ints(n, "strides", (int64_t[]){c.stride, c.stride}, 2);
+        ACCEL_TRY(
+            accel_draft_weight(&in[2], draft, module, "bias", 1, dim, fresh_bias(draft, fan_in)));
+    ACCEL_TRY(accel_draft_node(&n, draft, module, "Conv", in, c.bias ? 3 : 2));
+    return set_window(n, group, c.size, c.stride, c.size / 2);
+}
+
+enum accel_err accel_draft_up(struct accel_draft *draft, const char *module, int64_t in,
+                              int64_t out)
+{
+    int64_t dim[4] = {in, out, 2, 2};
+    struct accel_value *x[3] = {draft->at, NULL, NULL};
+    struct accel_node *n;
+    ACCEL_TRY(accel_draft_weight(&x[1], draft, module, "weight", 4, dim, fresh_weight(draft, in)));
+    if (draft->bias)
+        ACCEL_TRY(accel_draft_weight(&x[2], draft, module, "bias", 1, &out, fresh_bias(draft, in)));
+    ACCEL_TRY(accel_draft_node(&n, draft, module, "ConvTranspose", x, draft->bias ? 3 : 2));
+    return set_window(n, 1, 2, 2, 0);
 }
 
 enum accel_err accel_draft_norm(struct accel_draft *draft, const char *module, int64_t channels)
@@ -214,9 +293,9 @@ enum accel_err accel_draft_norm(struct accel_draft *draft, const char *module, i
     struct accel_value *in[5] = {draft->at};
     struct accel_node *n;
     for (int i = 0; i < 4; i++)
-        ACCEL_TRY(add_weight(&in[i + 1], draft, module, what[i], 1, &channels,
-                             (struct fill){i == 0 || i == 3, 0}));
-    ACCEL_TRY(add_node(&n, draft, module, "BatchNormalization", in, 5));
+        ACCEL_TRY(accel_draft_weight(&in[i + 1], draft, module, what[i], 1, &channels,
+                                     (struct accel_fill){.value = i == 0 || i == 3}));
+    ACCEL_TRY(accel_draft_node(&n, draft, module, "BatchNormalization", in, 5));
     ACCEL_TRY(accel_attr_set_float(n, "epsilon", 1e-5f));
     ACCEL_TRY(accel_attr_set_float(n, "momentum", 0.9f));
     return accel_attr_set_int(n, "training_mode", 0);
@@ -226,27 +305,50 @@ enum accel_err accel_draft_gemm(struct accel_draft *draft, const char *module, i
                                 int64_t out)
 {
     int64_t dim[2] = {out, in};
-    struct fill fresh = {0, 1 / sqrt((double)in)};
     struct accel_value *x[3] = {draft->at, NULL, NULL};
     struct accel_node *n;
-    ACCEL_TRY(add_weight(&x[1], draft, module, "weight", 2, dim, fresh));
+    ACCEL_TRY(accel_draft_weight(&x[1], draft, module, "weight", 2, dim, fresh_weight(draft, in)));
     if (draft->bias)
-        ACCEL_TRY(add_weight(&x[2], draft, module, "bias", 1, dim, fresh));
-    ACCEL_TRY(add_node(&n, draft, module, "Gemm", x, draft->bias ? 3 : 2));
+        ACCEL_TRY(accel_draft_weight(&x[2], draft, module, "bias", 1, dim, fresh_bias(draft, in)));
+    ACCEL_TRY(accel_draft_node(&n, draft, module, "Gemm", x, draft->bias ? 3 : 2));
     ACCEL_TRY(accel_attr_set_float(n, "alpha", 1));
     ACCEL_TRY(accel_attr_set_float(n, "beta", 1));
     return accel_attr_set_int(n, "transB", 1);
 }
 
-enum accel_err accel_draft_max_pool(struct accel_draft *draft)
+enum accel_err accel_draft_dense(struct accel_draft *draft, const char *module, int64_t in,
+                                 int64_t out)
+{
+    int64_t dim[2] = {in, out};
+    struct accel_value *x[2] = {draft->at, NULL}, *b[2];
+    struct accel_node *n;
+    ACCEL_TRY(accel_draft_weight(&x[1], draft, module, "weight", 2, dim, fresh_weight(draft, in)));
+    ACCEL_TRY(accel_draft_node(&n, draft, module, "MatMul", x, 2));
+    if (!draft->bias)
+        return ACCEL_OK;
+    ACCEL_TRY(accel_draft_weight(&b[0], draft, module, "bias", 1, &out, fresh_bias(draft, in)));
+    b[1] = draft->at;
+    return accel_draft_node(&n, draft, module, "Add", b, 2);
+}
+
+enum accel_err accel_draft_pool(struct accel_draft *draft, const char *module, const char *op_type,
+                                int64_t size, int64_t stride, int64_t pad)
 {
     struct accel_node *n;
-    ACCEL_TRY(add_node(&n, draft, "", "MaxPool", &draft->at, 1));
+    ACCEL_TRY(accel_draft_node(&n, draft, module, op_type, &draft->at, 1));
     ACCEL_TRY(accel_attr_set_int(n, "ceil_mode", 0));
-    ACCEL_TRY(accel_attr_set_ints(n, "dilations", (int64_t[]){1, 1}, 2));
-    ACCEL_TRY(accel_attr_set_ints(n, "kernel_shape", (int64_t[]){2, 2}, 2));
-    ACCEL_TRY(accel_attr_set_ints(n, "pads", (int64_t[]){0, 0, 0, 0}, 4));
-    return accel_attr_set_ints(n, "strides", (int64_t[]){2, 2}, 2);
+    if (!strcmp(op_type, "MaxPool"))
+        ACCEL_TRY(accel_attr_set_ints(n, "dilations", (int64_t[]){1, 1}, 2));
+    else
+        ACCEL_TRY(accel_attr_set_int(n, "count_include_pad", 1));
+    ACCEL_TRY(accel_attr_set_ints(n, "kernel_shape", (int64_t[]){size, size}, 2));
+    ACCEL_TRY(accel_attr_set_ints(n, "pads", (int64_t[]){pad, pad, pad, pad}, 4));
+    return accel_attr_set_ints(n, "strides", (int64_t[]){stride, stride}, 2);
+}
+
+enum accel_err accel_draft_max_pool(struct accel_draft *draft)
+{
+    return accel_draft_pool(draft, "", "MaxPool", 2, 2, 0);
 }
 
 enum accel_err accel_draft_plain(struct accel_draft *draft, const char *module, const char *op_type,
@@ -254,24 +356,67 @@ enum accel_err accel_draft_plain(struct accel_draft *draft, const char *module, 
 {
     struct accel_value *in[2] = {draft->at, other};
     struct accel_node *n;
-    return add_node(&n, draft, module, op_type, in, other ? 2 : 1);
+    return accel_draft_node(&n, draft, module, op_type, in, other ? 2 : 1);
 }
 
 enum accel_err accel_draft_flatten(struct accel_draft *draft)
 {
     struct accel_node *n;
-    ACCEL_TRY(add_node(&n, draft, "", "Flatten", &draft->at, 1));
+    ACCEL_TRY(accel_draft_node(&n, draft, "", "Flatten", &draft->at, 1));
     return accel_attr_set_int(n, "axis", 1);
+}
+
+/* /SCOPE/Constant_output_0, or the first number that is free. */
+static enum accel_err add_small(struct accel_value **out, void **data, struct accel_draft *draft,
+                                const char *module, enum accel_dtype dtype, int rank,
+                                const int64_t *dim)
+{
+    struct accel_str name = {0};
+    if (!module)
+        return accel_fail_nomem();
+    for (int i = 0;; i++) {
+        accel_str_clear(&name);
+        add_scope(&name, module);
+        accel_str_addf(&name, i ? "/Constant_%d_output_0" : "/Constant_output_0", i);
+        if (name.failed || !accel_value_find(draft->m->graph, accel_str_get(&name)))
+            break;
+    }
+    enum accel_err err = name.failed ? accel_fail_nomem()
+                                     : accel_draft_constant(out, data, draft, accel_str_get(&name),
+                                                            dtype, rank, dim);
+    accel_str_clear(&name);
+    return err;
+}
+
+enum accel_err accel_draft_ints(struct accel_value **out, struct accel_draft *draft,
+                                const char *module, int n, const int64_t *v)
+{
+    void *data;
+    ACCEL_TRY(add_small(out, &data, draft, module, ACCEL_I64, n > 0, (int64_t[]){n}));
+    memcpy(data, v, (size_t)(n ? n : 1) * sizeof *v);
+    return ACCEL_OK;
+}
+
+enum accel_err accel_draft_float(struct accel_value **out, struct accel_draft *draft,
+                                 const char *module, double v)
+{
+    void *data;
+    ACCEL_TRY(add_small(out, &data, draft, module, draft->dtype, 0, NULL));
+    fill_run(draft, data, 1, (struct accel_fill){.value = v});
+    return ACCEL_OK;
+}
+
+enum accel_err accel_draft_shape(struct accel_draft *draft, const char *module, int n,
+                                 const int64_t *dim)
+{
+    struct accel_value *in[2] = {draft->at, NULL};
+    struct accel_node *node;
+    ACCEL_TRY(accel_draft_ints(&in[1], draft, module, n, dim));
+    ACCEL_TRY(accel_draft_node(&node, draft, module, "Reshape", in, 2));
+    return accel_attr_set_int(node, "allowzero", 0);
 }
 
 enum accel_err accel_draft_reshape(struct accel_draft *draft, int64_t columns)
 {
-    struct accel_value *in[2] = {draft->at, NULL};
-    struct accel_node *n;
-    void *data;
-    ACCEL_TRY(
-        add_constant(&in[1], &data, draft, "/Constant_output_0", ACCEL_I64, 1, (int64_t[]){2}));
-    memcpy(data, (int64_t[]){-1, columns}, 2 * sizeof(int64_t));
-    ACCEL_TRY(add_node(&n, draft, "", "Reshape", in, 2));
-    return accel_attr_set_int(n, "allowzero", 0);
+    return accel_draft_shape(draft, "", 2, (int64_t[]){-1, columns});
 }

@@ -59,11 +59,11 @@ static enum accel_err build_fashion_cnn(struct accel_draft *draft)
 {
     ACCEL_TRY(accel_draft_input(draft, "input", 3, image));
     ACCEL_TRY(
-        accel_draft_conv(draft, "layer1", (struct accel_draft_conv){1, 32, 3, 1, draft->bias}));
+        accel_draft_conv(draft, "layer1", (struct accel_draft_conv){1, 32, 3, 1, draft->bias, 0}));
     ACCEL_TRY(accel_draft_plain(draft, "", "Relu", NULL));
     ACCEL_TRY(accel_draft_max_pool(draft));
     ACCEL_TRY(
-        accel_draft_conv(draft, "layer2", (struct accel_draft_conv){32, 64, 3, 1, draft->bias}));
+        accel_draft_conv(draft, "layer2", (struct accel_draft_conv){32, 64, 3, 1, draft->bias, 0}));
     ACCEL_TRY(accel_draft_plain(draft, "", "Relu", NULL));
     ACCEL_TRY(accel_draft_max_pool(draft));
     ACCEL_TRY(accel_draft_reshape(draft, 64 * 7 * 7));
@@ -97,15 +97,15 @@ static enum accel_err add_block(struct accel_draft *draft, const char *module, i
 {
     struct accel_value *x = draft->at;
     ACCEL_TRY(add_conv_norm(draft, module, "conv1", "bn1",
-                            (struct accel_draft_conv){in, out, 3, stride, 0}));
+                            (struct accel_draft_conv){in, out, 3, stride, 0, 0}));
     ACCEL_TRY(accel_draft_plain(draft, module, "Relu", NULL));
-    ACCEL_TRY(
-        add_conv_norm(draft, module, "conv2", "bn2", (struct accel_draft_conv){out, out, 3, 1, 0}));
+    ACCEL_TRY(add_conv_norm(draft, module, "conv2", "bn2",
+                            (struct accel_draft_conv){out, out, 3, 1, 0, 0}));
     struct accel_value *y = draft->at;
     draft->at = x;
     if (in != out)
         ACCEL_TRY(add_conv_norm(draft, module, "down.0", "down.1",
-                                (struct accel_draft_conv){in, out, 1, stride, 0}));
+                                (struct accel_draft_conv){in, out, 1, stride, 0, 0}));
     x = draft->at;
     draft->at = y;
     ACCEL_TRY(accel_draft_plain(draft, module, "Add", x));
@@ -120,7 +120,8 @@ static enum accel_err build_resnet20(struct accel_draft *draft)
                                              {"stage2.0", "stage2.1", "stage2.2"},
                                              {"stage3.0", "stage3.1", "stage3.2"}};
     ACCEL_TRY(accel_draft_input(draft, "input", 3, image));
-    ACCEL_TRY(add_conv_norm(draft, "", "conv1", "bn1", (struct accel_draft_conv){1, 16, 3, 1, 0}));
+    ACCEL_TRY(
+        add_conv_norm(draft, "", "conv1", "bn1", (struct accel_draft_conv){1, 16, 3, 1, 0, 0}));
     ACCEL_TRY(accel_draft_plain(draft, "", "Relu", NULL));
     int64_t in = 16;
     for (int s = 0; s < 3; s++)
@@ -142,6 +143,13 @@ const struct accel_network accel_network_table[] = {
     {"mlp4", "784-256-128-64-10, modules layer1 to layer4", build_mlp4},
     {"fashion-cnn", "two convolutions, two fully connected layers", build_fashion_cnn},
     {"resnet20", "20 layers in 9 residual blocks, 16-32-64 channels", build_resnet20},
+    {"resnet18", "ResNet-18 for 224x224 images, 1000 classes", accel_draft_resnet18},
+    {"resnet50", "ResNet-50 with bottlenecks, stride in the 3x3 layer", accel_draft_resnet50},
+    {"mobilenet-v2", "MobileNetV2, inverted residuals, depthwise layers", accel_draft_mobilenet_v2},
+    {"densenet121", "DenseNet-121, four blocks of growth 32", accel_draft_densenet121},
+    {"unet", "U-Net, four levels of 32 to 512 channels, 1x128x128", accel_draft_unet},
+    {"encoder", "transformer encoder, 6 layers, width 256, post-norm", accel_draft_encoder},
+    {"gpt", "causal decoder, 6 layers, width 256, RMS norm", accel_draft_gpt},
     {0},
 };
 
@@ -153,6 +161,7 @@ enum accel_err accel_network_build(struct accel_draft *draft, const struct accel
     draft->m->producer = "accel " ACCEL_VERSION;
     draft->rng = accel_rng_init(seed);
     draft->dtype = ACCEL_F32;
+    draft->init = ACCEL_INIT_TORCH;
     draft->output = NULL;
     enum accel_err err = w->build(draft);
     if (err) {
