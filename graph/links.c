@@ -98,13 +98,12 @@ static enum accel_err begin(struct accel_links *l, const struct accel_node *node
 enum accel_err accel_links_ask(struct accel_links *l, const struct accel_node *node,
                                const bool *taken)
 {
-    bool speaks;
-    ACCEL_TRY(begin(l, node, &speaks));
+    ACCEL_TRY(begin(l, node, &l->spoke));
     l->taken = taken;
-    for (int i = 0; speaks && i < node->n_in && i < 32; i++)
+    for (int i = 0; l->spoke && i < node->n_in && i < 32; i++)
         if (node->op->sizes >> i & 1)
             accel_links_seen_all(l, i);
-    if (speaks)
+    if (l->spoke)
         node->op->links(node, l);
     return l->err;
 }

@@ -57,6 +57,7 @@ struct accel_candidate {
 
 struct accel_links {
     const struct accel_node *node;
+    bool spoke;        /* its rule was asked: all operands are there and have ranks */
     const bool *taken; /* [n_candidate] the choice; NULL: not made yet */
     struct accel_tie *tie;
     struct accel_wall *wall;

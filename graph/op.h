@@ -112,6 +112,8 @@ enum {
     ACCEL_OP_VARIADIC = 8,
     /* Runs graphs of its attributes through call->bodies; gets and sets stored elements. */
     ACCEL_OP_BODIES = 16,
+    /* The output holds sizes of input 0's axes (Shape, Size); input 0's elements are not read. */
+    ACCEL_OP_MEASURES = 32,
 };
 
 struct accel_op {

@@ -351,10 +351,11 @@ static const struct accel_attr_rule eye_attrs[] = {
     }
 
 const struct accel_op accel_op_shape =
-    ROW("Shape", 1, 1, ACCEL_OP_MOVES, shape_attrs, shape_parse, shape_infer, shape_forward,
-        "2x3x4 | start=1", .links = shape_links);
-const struct accel_op accel_op_size = ROW("Size", 1, 1, ACCEL_OP_MOVES, NULL, NULL, size_infer,
-                                          size_forward, "2x3", .links = shape_links);
+    ROW("Shape", 1, 1, ACCEL_OP_MOVES | ACCEL_OP_MEASURES, shape_attrs, shape_parse, shape_infer,
+        shape_forward, "2x3x4 | start=1", .links = shape_links);
+const struct accel_op accel_op_size =
+    ROW("Size", 1, 1, ACCEL_OP_MOVES | ACCEL_OP_MEASURES, NULL, NULL, size_infer, size_forward,
+        "2x3", .links = shape_links);
 const struct accel_op accel_op_constant =
     ROW("Constant", 1, 0, 0, constant_attrs, NULL, constant_infer, constant_forward,
         "| value_ints=1,2", .links = constant_links);
