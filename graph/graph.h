@@ -48,6 +48,8 @@ struct accel_value {
     const int64_t
         *given; /* [declared rank, or given_rank] sizes of a graph input for this run, or NULL */
     int given_rank;
+    bool changed; /* what the file declares about it became wrong: it is written anew */
+    bool dropped; /* nobody reads it since an edit */
     void *origin;
 };
 
@@ -108,6 +110,8 @@ struct accel_node {
     size_t n_attr;
     void *params;                          /* op->parse's own struct, arena of the model */
     const struct accel_function *function; /* a local function's call, or NULL */
+    bool changed; /* inputs, outputs or attributes are not those of `origin` any more */
+    bool dropped; /* nobody reads its outputs since an edit: it is not written */
     void *origin;
 };
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "graph/selection.h"
 
 enum { PAGE = 4096 };
 /* Bytes changed and handed on at a time: small enough to stay in the cache between the two, large
@@ -82,6 +83,10 @@ static uint64_t room_for(uint64_t size)
 static enum accel_err piece_read(const struct accel_tensor *t, struct accel_buffer *b, uint64_t at,
                                  uint64_t size, bool keep, void **elem)
 {
+    if (t->selection) {
+        *elem = b->data;
+        return accel_selection_read(t, at, size, b->data);
+    }
     if (t->data) {
         const char *src = (const char *)t->data + at;
         if (keep) {
@@ -193,7 +198,7 @@ enum accel_err accel_tensor_stream(const struct accel_tensor *t, struct accel_bu
     if (!t->n)
         return edit->ops->prepare(edit, t, "", NULL, 0);
     ACCEL_TRY(width_get(&bits, t));
-    if (!edit->prepared && t->data) {
+    if (!edit->prepared && t->data && !t->selection) {
         ACCEL_TRY(edit->ops->prepare(edit, t, t->data, NULL, 0));
     } else if (!edit->prepared && room_for(t->size) <= b->size) {
         void *elem;
@@ -214,6 +219,8 @@ enum accel_err accel_tensor_read(const struct accel_tensor *t, uint64_t first, u
         return ACCEL_OK;
     ACCEL_TRY(width_get(&bits, t));
     uint64_t at = bytes_of(bits, first), size = bytes_of(bits, count);
+    if (t->selection)
+        return accel_selection_read(t, at, size, elem);
     if (t->data) {
         memcpy(elem, (const char *)t->data + at, size);
         return ACCEL_OK;

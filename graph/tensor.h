@@ -11,11 +11,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "graph/dtype.h"
 
 struct accel_edit;
+struct accel_selection;
 
 struct accel_tensor {
     const char
@@ -29,7 +31,11 @@ struct accel_tensor {
     struct accel_file *file; /* … in this file (borrowed from the model) */
     uint64_t offset;         /* … from this byte on */
     struct accel_edit
-        *edit;    /* NULL, or a change that is made while the elements are read out; owned */
+        *edit; /* NULL, or a change that is made while the elements are read out; owned */
+    struct accel_selection *selection; /* NULL, or which elements of the payload these are
+                                          (accel_tensor_select()); in the model's arena */
+    bool changed; /* type, dims or payload are not those of `origin` any more */
+    bool dropped; /* nobody reads it since an edit: it is not written */
     bool sparse;  /* came from a sparse_initializer; `data` is then the dense form */
     void *origin; /* the reader's handle of the message it came from; opaque outside onnx/ */
 };
@@ -87,6 +93,16 @@ enum accel_err accel_tensor_scan(const struct accel_tensor *t, struct accel_buff
  * 4-bit types and multiples of 4 for 2-bit ones, but for the end. */
 enum accel_err accel_tensor_read(const struct accel_tensor *t, uint64_t first, uint64_t count,
                                  void *elem) ACCEL_CHECKED;
+
+/* Cuts: of axis i the n_kept[i] indices kept[i] stay, ascending; NULL: all. Dims and size change at
+ * once, elements are picked while they are read; lists are borrowed, for as long as the tensor
+ * lives. Types smaller than a byte are copied to the arena. An edit must not be there. ENOMEM, and
+ * for copies the errors of reading. */
+enum accel_err accel_tensor_select(struct accel_tensor *t, struct accel_arena *arena,
+                                   const int64_t *const *kept, const int64_t *n_kept) ACCEL_CHECKED;
+
+/* Gives the tensor new elements: n of its type, in the arena; the dims stay. */
+void accel_tensor_replace(struct accel_tensor *t, const void *data);
 
 /* Sets the edit, freeing one that was there. */
 void accel_tensor_set_edit(struct accel_tensor *t, struct accel_edit *edit);

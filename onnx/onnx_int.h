@@ -48,6 +48,7 @@ struct accel_part {
 
     /* Changes, made by the writer's preparation. */
     bool removed;
+    bool keeps_children; /* with `replaced`: parts inside that are in the file stay */
     bool replaced; /* content (between tag/length and end) is `bytes`, or for PAYLOAD the stream of
                       `tensor` */
     const uint8_t *bytes;

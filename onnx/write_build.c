@@ -106,8 +106,8 @@ static enum accel_err add(struct accel_part **out, struct accel_write *w, struct
     return accel_part_set(w, p, s);
 }
 
-static enum accel_err add_tensor(struct accel_write *w, struct accel_part *parent, int field,
-                                 struct accel_tensor *t, const char *name)
+enum accel_err accel_build_tensor(struct accel_write *w, struct accel_part *parent, int field,
+                                  struct accel_tensor *t, const char *name)
 {
     const struct accel_dtype_info *d = accel_dtype_find((int)t->dtype);
     struct accel_str s = {0};
@@ -138,21 +138,21 @@ static enum accel_err add_attr(struct accel_write *w, struct accel_part *node,
                           (int)a->kind);
     put_attr_head(&s, a);
     ACCEL_TRY(add(&p, w, node, ACCEL_PART_ATTR, NODE_ATTRIBUTE, &s));
-    return a->kind == ACCEL_ATTR_GRAPH ? add_graph(w, p, ATTR_G, a->graphs[0])
-                                       : add_tensor(w, p, ATTR_T, a->tensors[0],
-                                                    a->tensors[0]->name ? a->tensors[0]->name : "");
+    return a->kind == ACCEL_ATTR_GRAPH
+               ? add_graph(w, p, ATTR_G, a->graphs[0])
+               : accel_build_tensor(w, p, ATTR_T, a->tensors[0],
+                                    a->tensors[0]->name ? a->tensors[0]->name : "");
 }
 
-static enum accel_err add_node(struct accel_write *w, struct accel_part *graph,
-                               const struct accel_node *n)
+enum accel_err accel_build_node(struct accel_part **out, struct accel_write *w,
+                                struct accel_part *graph, const struct accel_node *n)
 {
     struct accel_str s = {0};
-    struct accel_part *p;
     accel_put_node(&s, n, NULL, 0);
-    ACCEL_TRY(add(&p, w, graph, ACCEL_PART_NODE, GRAPH_NODE, &s));
+    ACCEL_TRY(add(out, w, graph, ACCEL_PART_NODE, GRAPH_NODE, &s));
     for (size_t i = 0; i < n->n_attr; i++)
         if (is_part(&n->attr[i]))
-            ACCEL_TRY(add_attr(w, p, &n->attr[i]));
+            ACCEL_TRY(add_attr(w, *out, &n->attr[i]));
     return ACCEL_OK;
 }
 
@@ -173,11 +173,13 @@ static enum accel_err add_graph(struct accel_write *w, struct accel_part *parent
     accel_put_string(&s, GRAPH_NAME, g->name && *g->name ? g->name : "graph");
     ACCEL_TRY(add(&p, w, parent, ACCEL_PART_GRAPH, field, &s));
     p->graph = g;
+    struct accel_part *node;
     for (size_t i = 0; i < g->n_node; i++)
-        ACCEL_TRY(add_node(w, p, g->node[i]));
+        ACCEL_TRY(accel_build_node(&node, w, p, g->node[i]));
     for (size_t i = 0; i < g->n_value; i++)
         if (g->value[i]->tensor && !g->value[i]->producer)
-            ACCEL_TRY(add_tensor(w, p, GRAPH_INITIALIZER, g->value[i]->tensor, g->value[i]->name));
+            ACCEL_TRY(accel_build_tensor(w, p, GRAPH_INITIALIZER, g->value[i]->tensor,
+                                         g->value[i]->name));
     for (size_t i = 0; i < g->n_input; i++)
         ACCEL_TRY(add_value(w, p, GRAPH_INPUT, g->input[i]));
     for (size_t i = 0; i < g->n_output; i++)

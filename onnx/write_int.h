@@ -136,6 +136,10 @@ uint64_t accel_tree_measure(struct accel_write *w);
 enum accel_err accel_tree_emit(struct accel_write *w) ACCEL_CHECKED;
 enum accel_err accel_emit_bytes(struct accel_write *w, const void *bytes, uint64_t n) ACCEL_CHECKED;
 
+/* ---- write_graph.c: nodes, initializers and declarations that an edit changed, added or dropped
+ */
+enum accel_err accel_graph_plan(struct accel_write *w) ACCEL_CHECKED;
+
 /* ---- write_payload.c: elements into payload fields */
 /* Content size of a PAYLOAD part's stream; where it depends on the values the tensor is streamed
  * once. Sets new_size. */
@@ -191,5 +195,10 @@ void accel_put_node(struct accel_str *s, const struct accel_node *n, const uint8
                     size_t n_origin);
 /* A ValueInfoProto from the value's dtype and shape. */
 void accel_put_value(struct accel_str *s, const struct accel_value *v);
+/* A tensor or a node that has no part yet, as a new part behind the last one of `parent`. */
+enum accel_err accel_build_tensor(struct accel_write *w, struct accel_part *parent, int field,
+                                  struct accel_tensor *t, const char *name) ACCEL_CHECKED;
+enum accel_err accel_build_node(struct accel_part **out, struct accel_write *w,
+                                struct accel_part *graph, const struct accel_node *n) ACCEL_CHECKED;
 
 #endif

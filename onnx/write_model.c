@@ -70,10 +70,12 @@ static enum accel_err plan(struct accel_write *w)
         ACCEL_TRY(accel_tree_build(w));
     for (size_t i = 0; i < w->opt->n_meta; i++)
         ACCEL_TRY(meta_set(w, &w->opt->meta[i]));
+    if (w->x->file)
+        ACCEL_TRY(accel_graph_plan(w));
     ACCEL_TRY(accel_tensors_plan(w));
     size_t n_edit = 0;
     for (size_t i = 0; i < w->m->n_tensor; i++)
-        n_edit += w->m->tensor[i]->edit != NULL;
+        n_edit += w->m->tensor[i]->edit || w->m->tensor[i]->changed;
     if (n_edit != w->n_edited)
         return accel_fail(ACCEL_ENOSUP, "%zu of %zu changed tensors have no place in the file",
                           n_edit - w->n_edited, n_edit);

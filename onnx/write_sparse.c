@@ -33,7 +33,10 @@ enum accel_err accel_sparse_rewrite(struct accel_write *w, struct accel_part *p)
     struct accel_str s = {0}, values = {0}, indices = {0};
     enum accel_err err;
     uint64_t n;
-    ACCEL_GOTO(err, accel_part_others(&s, w, p, 1u << SPARSE_VALUES | 1u << SPARSE_INDICES));
+    ACCEL_GOTO(err, accel_part_others(
+                        &s, w, p, 1u << SPARSE_VALUES | 1u << SPARSE_INDICES | 1u << SPARSE_DIMS));
+    for (int i = 0; i < p->tensor->rank; i++)
+        accel_put_int(&s, SPARSE_DIMS, p->tensor->dim[i]);
     for (struct accel_part *c = p->child; c; c = c->next)
         if (c->kind == ACCEL_PART_TENSOR)
             ACCEL_GOTO(

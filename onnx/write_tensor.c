@@ -153,15 +153,27 @@ done:
     return err;
 }
 
-/* From a data file back into the model. */
-static enum accel_err bring_home(struct accel_write *w, struct accel_part *p)
+/* The message without what holds or locates elements, with the dims as they are now. */
+static enum accel_err renew_head(struct accel_write *w, struct accel_part *p)
 {
     struct accel_str s = {0};
-    enum accel_err err = accel_part_others(&s, w, p, TENSOR_DATA_FIELDS);
+    const struct accel_tensor *t = p->tensor;
+    bool dims = t->changed && p->in_file;
+    for (int i = 0; i < t->rank && dims; i++)
+        accel_put_int(&s, TENSOR_DIMS, t->dim[i]);
+    enum accel_err err =
+        accel_part_others(&s, w, p, TENSOR_DATA_FIELDS | (dims ? 1u << TENSOR_DIMS : 0));
     if (!err)
         err = accel_part_set(w, p, &s);
     accel_str_clear(&s);
-    return err ? err : accel_payload_add(w, p, p->tensor, ACCEL_FORM_STORED);
+    return err;
+}
+
+/* From a data file back into the model, or from where it was to other elements. */
+static enum accel_err bring_home(struct accel_write *w, struct accel_part *p)
+{
+    ACCEL_TRY(renew_head(w, p));
+    return accel_payload_add(w, p, p->tensor, ACCEL_FORM_STORED);
 }
 
 static bool is_initializer(const struct accel_part *p)
@@ -176,7 +188,8 @@ static enum accel_err plan_tensor(struct accel_write *w, struct accel_part *p)
     const struct accel_dtype_info *d = accel_dtype_find((int)t->dtype);
     bool movable = d && d->bits;
     ACCEL_TRY(was_external(&external, w, p));
-    w->n_edited += t->edit != NULL;
+    bool changed = t->changed && p->in_file;
+    w->n_edited += t->edit || t->changed;
     if (w->opt->sparse_initializers && is_initializer(p))
         ACCEL_TRY(accel_sparse_convert(&sparse, w, p));
     if (sparse)
@@ -186,11 +199,11 @@ static enum accel_err plan_tensor(struct accel_write *w, struct accel_part *p)
             return accel_fail_nomem();
         w->placed[w->n_placed++] = p;
         w->total += t->size;
-        return ACCEL_OK;
+        return changed ? renew_head(w, p) : ACCEL_OK;
     }
-    if (external || t->edit)
+    if (external || changed || t->edit)
         w->total += t->size;
-    if (external)
+    if (external || changed)
         return bring_home(w, p);
     return t->edit && p->in_file ? replace_payload(w, p) : ACCEL_OK;
 }
@@ -213,13 +226,17 @@ enum accel_err accel_tensors_plan(struct accel_write *w)
         enum accel_err err = ACCEL_OK;
         if (!p->tensor || p->removed)
             continue;
+        if (p->tensor->dropped) {
+            p->removed = true;
+            continue;
+        }
         if (p->kind == ACCEL_PART_TENSOR) {
             bool of_sparse = p->parent && p->parent->kind == ACCEL_PART_SPARSE;
             err = of_sparse ? plan_sparse_half(w, p) : plan_tensor(w, p);
-        } else if (p->tensor->edit && p->kind == ACCEL_PART_SPARSE) {
+        } else if ((p->tensor->edit || p->tensor->changed) && p->kind == ACCEL_PART_SPARSE) {
             w->n_edited++;
             err = accel_sparse_rewrite(w, p);
-        } else if (p->tensor->edit && p->kind == ACCEL_PART_ATTR) {
+        } else if ((p->tensor->edit || p->tensor->changed) && p->kind == ACCEL_PART_ATTR) {
             w->n_edited++;
             err = rewrite_attr(w, p);
         }

@@ -50,7 +50,7 @@ enum accel_err accel_part_set(struct accel_write *w, struct accel_part *p, struc
 void accel_tree_reset(struct accel_onnx *x)
 {
     for (struct accel_part *p = x->root; p; p = accel_part_next(p)) {
-        p->removed = p->replaced = p->dirty = false;
+        p->removed = p->replaced = p->dirty = p->keeps_children = false;
         p->bytes = NULL;
         p->n_bytes = p->new_size = 0;
         if (p->kind == ACCEL_PART_PAYLOAD)
@@ -88,13 +88,16 @@ static void measure(struct accel_part *p)
         return;
     p->new_size = is_new(p) ? p->n_bytes : p->end - p->body;
     for (struct accel_part *c = p->child; c; c = c->next) {
-        if (is_new(p) && c->in_file)
+        bool all_new = is_new(p); /* nothing of the file counts but what is kept */
+        if (all_new && c->in_file && !p->keeps_children)
             continue;
         measure(c);
-        if (!c->dirty)
+        if (!c->dirty) {
+            p->new_size += all_new ? c->end - c->start : 0;
             continue;
+        }
         p->dirty = true;
-        p->new_size -= c->in_file ? c->end - c->start : 0;
+        p->new_size -= c->in_file && !all_new ? c->end - c->start : 0;
         p->new_size += c->removed ? 0 : field_size(c);
     }
 }
@@ -127,9 +130,12 @@ static enum accel_err emit_content(struct accel_write *w, const struct accel_par
         ACCEL_TRY(accel_emit_bytes(w, p->bytes, p->n_bytes));
         if (p->kind == ACCEL_PART_PAYLOAD)
             return accel_payload_emit(w, p);
-        for (const struct accel_part *c = p->child; c; c = c->next)
-            if (!c->in_file && !c->removed)
-                ACCEL_TRY(emit_field(w, c));
+        for (const struct accel_part *c = p->child; c; c = c->next) {
+            if (c->removed || (c->in_file && !p->keeps_children))
+                continue;
+            w->copied = c->start;
+            ACCEL_TRY(c->dirty ? emit_field(w, c) : copy_until(w, c->end));
+        }
         return ACCEL_OK;
     }
     w->copied = p->body;

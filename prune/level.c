@@ -54,7 +54,7 @@ static enum accel_err level_apply(struct accel_edit *e, uint64_t first, uint64_t
 {
     struct level *l = (struct level *)e;
     const struct accel_key *k = &l->m.key;
-    struct accel_cut cut = l->choice.cut;
+    struct accel_key_cut cut = l->choice.cut;
     if (l->m.left)
         return accel_mask_note(&l->m, first, count, elem,
                                accel_key_below(k, elem, first, count, 1));

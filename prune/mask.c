@@ -207,7 +207,7 @@ enum accel_err accel_choice_make(struct accel_choice *c, struct accel_source *sr
             ACCEL_TRY(accel_source_pass(src, below_sink, &p));
         count = p.below < c->low ? c->low : p.below > c->high ? c->high : p.below;
         if (count == p.below) {
-            c->cut = (struct accel_cut){p.limit, 0};
+            c->cut = (struct accel_key_cut){p.limit, 0};
             c->largest = c->threshold;
             return ACCEL_OK;
         }

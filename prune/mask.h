@@ -64,8 +64,8 @@ struct accel_choice {
     uint64_t count, low, high;
     double threshold;
     uint64_t ties, equal;
-    struct accel_cut cut; /* the result; with RULE_CUT its key is given */
-    double largest;       /* magnitude of the cut; NAN: nothing goes */
+    struct accel_key_cut cut; /* the result; with RULE_CUT its key is given */
+    double largest;           /* magnitude of the cut; NAN: nothing goes */
 };
 
 /* Completes choice->cut. `s` holds the keys of the source (not used by RULE_CUT). */

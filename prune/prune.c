@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "prune/mask.h"
+#include "prune/structured.h"
 
 /* A selected constant whose amount is settled with others. */
 struct grouped {
@@ -340,7 +341,8 @@ done:
     return err;
 }
 
-enum accel_err accel_prune_plan_new(struct accel_prune_plan **out, struct accel_targets *targets,
+enum accel_err accel_prune_plan_new(struct accel_prune_plan **out, struct accel_model *m,
+                                    struct accel_targets *targets,
                                     const struct accel_prune_config *c, struct accel_log *log)
 {
     enum accel_err err;
@@ -365,7 +367,12 @@ enum accel_err accel_prune_plan_new(struct accel_prune_plan **out, struct accel_
                                              .reason = t->reason,
                                              .requested = NAN,
                                              .n = t->tensor->n,
+                                             .dim = t->tensor->dim,
                                              .threshold = NAN};
+    }
+    if (c->pattern == ACCEL_PATTERN_CHANNEL) {
+        err = accel_structured_build(p, m, c);
+        goto done;
     }
     for (int i = 0; i < p->n_row; i++)
         ACCEL_GOTO(err, row_select(&b, &p->row[i]));
@@ -387,13 +394,16 @@ enum accel_err accel_prune_build(struct accel_prune_plan **out, struct accel_mod
 {
     struct accel_targets *targets;
     ACCEL_TRY(accel_targets_build(&targets, m, c, log));
-    return accel_prune_plan_new(out, targets, c, log);
+    return accel_prune_plan_new(out, m, targets, c, log);
 }
 
 void accel_prune_plan_free(struct accel_prune_plan *p)
 {
     if (!p)
         return;
+    accel_channels_free(p->channels);
+    accel_cut_plan_free(p->cut);
+    accel_groups_free(p->groups);
     accel_targets_free(p->targets);
     if (p->work)
         accel_spectrum_clear(p->work);

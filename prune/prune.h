@@ -4,6 +4,8 @@
 #define ACCEL_PRUNE_PRUNE_H
 
 #include "graph/graph.h"
+#include "prune/channel.h"
+#include "prune/cut.h"
 #include "prune/prune_config.h"
 #include "prune/target.h"
 
@@ -16,7 +18,9 @@ struct accel_prune_row {
     const char *reason; /* never empty */
     double requested;   /* the ratio asked for; NAN: none */
     double achieved;    /* zeros that the mask put or found / elements */
-    uint64_t n, zeros_before, zeros_after;
+    uint64_t n, zeros_before, zeros_after; /* n: elements before */
+    const int64_t *dim;                    /* [rank] before */
+    const struct accel_cut *cut;           /* [rank] what channels it lost, or NULL */
     double threshold; /* no magnitude above it was removed (for blocks: their mean); NAN: none */
     double max_abs;   /* of the finite elements before */
     uint64_t before[ACCEL_HISTOGRAM_BINS],
@@ -25,9 +29,9 @@ struct accel_prune_row {
 };
 
 struct accel_prune_totals {
-    uint64_t params, nonzero_before, nonzero_after,
-        trainable; /* elements of all floating-point constants, each stored tensor once; trainable
-                      leaves out running mean and variance */
+    /* Elements of all floating-point constants, each stored tensor once; trainable leaves out
+     * running mean and variance. */
+    uint64_t params_before, params, nonzero_before, nonzero_after, trainable_before, trainable;
 };
 
 struct accel_spectrum;
@@ -37,7 +41,10 @@ struct accel_prune_plan {
     struct accel_targets *targets;
     struct accel_prune_totals totals; /* complete after writing */
     struct accel_log *log;
-    struct accel_spectrum *work; /* room that the edits share while they are prepared */
+    struct accel_spectrum *work;     /* room that the edits share while they are prepared */
+    struct accel_groups *groups;     /* of channels, or NULL with the three below */
+    struct accel_channels *channels; /* what was chosen among them */
+    struct accel_cut_plan *cut;      /* what was done */
 };
 
 /* Selects, and puts edits on the model's tensors. What is ranked alone (ratios, thresholds, n:m) is
@@ -49,7 +56,8 @@ enum accel_err accel_prune_build(struct accel_prune_plan **out, struct accel_mod
                                  struct accel_log *log) ACCEL_CHECKED;
 
 /* The same for targets that were chosen already; the plan owns them, on failure too (freed). */
-enum accel_err accel_prune_plan_new(struct accel_prune_plan **out, struct accel_targets *targets,
+enum accel_err accel_prune_plan_new(struct accel_prune_plan **out, struct accel_model *m,
+                                    struct accel_targets *targets,
                                     const struct accel_prune_config *c,
                                     struct accel_log *log) ACCEL_CHECKED;
 

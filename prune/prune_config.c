@@ -21,7 +21,7 @@ static const struct {
     {"l2_norm", ACCEL_SCORE_L2, ACCEL_PATTERN_CHANNEL},
     {"fpgm", ACCEL_SCORE_FPGM, ACCEL_PATTERN_CHANNEL},
     {"bn_scale", ACCEL_SCORE_BN_SCALE, ACCEL_PATTERN_CHANNEL},
-    {"lamp", ACCEL_SCORE_LAMP, ACCEL_PATTERN_ELEMENT},
+    {"lamp", ACCEL_SCORE_LAMP, ACCEL_PATTERN_CHANNEL},
     {"random", ACCEL_SCORE_RANDOM, ACCEL_PATTERN_CHANNEL},
     {"taylor", ACCEL_SCORE_TAYLOR, ACCEL_PATTERN_CHANNEL},
     {"apoz", ACCEL_SCORE_APOZ, ACCEL_PATTERN_CHANNEL},
@@ -37,6 +37,8 @@ static const char *const score_name[] = {
     "lamp",      "random",   "taylor",   "apoz", "mean_activation",
     "wanda",     "movement", "sparsegpt"};
 static const char *const pattern_name[] = {"element", "block", "n:m", "channel"};
+
+static const char *const reduction_name[] = {"mean", "sum", "max", "first"};
 
 static int index_of(const char *name, const char *const *list, int n)
 {
@@ -60,10 +62,8 @@ static const char *score_needs(enum accel_score s, bool has_data)
     case ACCEL_SCORE_TAYLOR:
     case ACCEL_SCORE_MOVEMENT:
         return has_data ? "gradients" : "--data, and gradients";
-    case ACCEL_SCORE_LAMP:
-        return "layer-adaptive scores";
     default:
-        return "structured pruning";
+        return NULL;
     }
 }
 
@@ -80,8 +80,10 @@ static enum accel_err check_needs(const struct accel_prune_config *c,
                                   const struct accel_config *map, const char *pruner)
 {
     const char *needs = score_needs(c->score, c->data != NULL || accel_config_find(map, "data"));
-    if (!needs && c->pattern == ACCEL_PATTERN_CHANNEL)
-        needs = "structured pruning";
+    bool of_channels = (c->score >= ACCEL_SCORE_FPGM && c->score <= ACCEL_SCORE_RANDOM) ||
+                       (c->score == ACCEL_SCORE_L2 && c->pattern == ACCEL_PATTERN_BLOCK);
+    if (!needs && of_channels && c->pattern != ACCEL_PATTERN_CHANNEL)
+        needs = "\"pattern\": \"channel\", and other patterns something";
     if (!needs)
         return ACCEL_OK;
     const struct accel_config *at = first_of(map, "score", "pattern", "pruner");
@@ -165,6 +167,8 @@ static enum accel_err check_later(const struct accel_prune_config *c,
             return accel_config_fail(later[i].at, true,
                                      "%s needs %s, which this version does not have",
                                      later[i].at->key, later[i].needs);
+    if (c->pattern == ACCEL_PATTERN_CHANNEL)
+        return ACCEL_OK;
     static const char *const channels[] = {"shrink", "round_to", "group_reduction"};
     for (int i = 0; i < 3; i++) {
         const struct accel_config *k = accel_config_find(map, channels[i]);
@@ -199,7 +203,11 @@ static enum accel_err read_top(struct accel_prune_config *c, const struct accel_
     c->exclude_inputs = flag(map, "exclude_inputs");
     c->allow_missing = flag(map, "allow_missing");
     c->strict_nni = flag(map, "strict_nni");
-    c->shrink = flag(map, "shrink");
+    const struct accel_config *shrink = accel_config_find(map, "shrink");
+    const struct accel_config *how = accel_config_find(map, "group_reduction");
+    c->shrink = c->pattern == ACCEL_PATTERN_CHANNEL && (!shrink || shrink->boolean);
+    c->reduction =
+        how ? (enum accel_reduction)index_of(how->text, reduction_name, 4) : ACCEL_REDUCE_MEAN;
     c->round_to = integer(map, "round_to", 1);
     c->schedule = given(map, "schedule");
     c->fine_tune = given(map, "fine_tune");

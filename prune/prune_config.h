@@ -28,6 +28,9 @@ enum accel_pattern {
     ACCEL_PATTERN_CHANNEL
 };
 
+/* How the scores of the members of a coupled set become one. */
+enum accel_reduction { ACCEL_REDUCE_MEAN, ACCEL_REDUCE_SUM, ACCEL_REDUCE_MAX, ACCEL_REDUCE_FIRST };
+
 enum accel_granularity {
     ACCEL_GRAIN_ELEMENT,     /* "default" of level */
     ACCEL_GRAIN_OUT_CHANNEL, /* one block per index of the output axis */
@@ -74,6 +77,8 @@ struct accel_prune_config {
     bool v2; /* an older key was used: the last sub-config wins */
     struct accel_sub_config *sub;
     int n_sub;
+    enum accel_reduction reduction;
+    uint64_t seed; /* of score "random"; 0 unless the caller sets it */
     bool shrink, exclude_inputs, allow_missing, strict_nni;
     int64_t round_to, n, m; /* n:m, 1 <= n < m <= 4096 */
     const char *data;       /* calibration SPEC or NULL */

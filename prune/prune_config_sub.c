@@ -166,6 +166,11 @@ static enum accel_err check_setting(const struct accel_config *at,
         return ACCEL_OK;
     if (c->pattern == ACCEL_PATTERN_NM)
         return check_nm(at, s);
+    if (c->pattern == ACCEL_PATTERN_CHANNEL && s->sparse_ratio >= 1)
+        return accel_config_fail(at, false,
+                                 "sparse_ratio is 1, and a layer keeps at least one channel");
+    if (c->pattern == ACCEL_PATTERN_CHANNEL && c->target)
+        return ACCEL_OK; /* ratios are searched for */
     if (isnan(s->sparse_ratio) && isnan(s->sparse_threshold))
         return accel_config_fail(at, false,
                                  "how much of '%s' is to be removed? sparse_ratio or "

@@ -75,9 +75,9 @@ const struct accel_prune_key accel_prune_key_table[] = {
     {"op_names", P, NAMES},
     {"op_names_re", P, NAMES},
     {"op_partial_names", P, NAMES, .v2 = true},
-    {"exclude_op_types", P, NAMES},
-    {"exclude_op_names", P, NAMES},
-    {"exclude_op_names_re", P, NAMES},
+    {"exclude_op_types", P, NAMES, .may_be_empty = true},
+    {"exclude_op_names", P, NAMES, .may_be_empty = true},
+    {"exclude_op_names_re", P, NAMES, .may_be_empty = true},
     {"exclude", P, .kinds = BOOL, .v2 = true, ANY},
     HOW_MUCH(P),
     {"sparsity", P, RATIO, .v2 = true},
@@ -229,7 +229,7 @@ static enum accel_err check_value(const struct accel_config *c, const struct acc
     case ACCEL_CONFIG_MAP:
         return k->inner ? accel_prune_key_check(c, k->inner) : ACCEL_OK;
     case ACCEL_CONFIG_LIST:
-        if (!c->child)
+        if (!c->child && !k->may_be_empty)
             return accel_config_fail(c, false, "%s is empty", k->name);
         for (const struct accel_config *i = c->child; i; i = i->next)
             ACCEL_TRY(check_value(i, k, k->items, true));

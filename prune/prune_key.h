@@ -40,6 +40,7 @@ struct accel_prune_key {
     double min, max;            /* of numbers (list items too); NAN: no bound */
     const char *const *choices; /* of texts, NULL-terminated; NULL: any */
     bool v2;                    /* a key of NNI v2 */
+    bool may_be_empty;          /* a list without items says something: nothing is left out */
 };
 
 extern const struct accel_prune_key accel_prune_key_table[]; /* ended by name NULL */

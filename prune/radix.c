@@ -301,10 +301,10 @@ static uint64_t bin_find(const uint64_t *bin, uint64_t n, uint64_t *rank)
     return b;
 }
 
-enum accel_err accel_select(struct accel_cut *out, struct accel_source *src,
+enum accel_err accel_select(struct accel_key_cut *out, struct accel_source *src,
                             const struct accel_key *k, struct accel_spectrum *s, uint64_t count)
 {
-    *out = (struct accel_cut){count ? ACCEL_KEY_ALL : 0, 0};
+    *out = (struct accel_key_cut){count ? ACCEL_KEY_ALL : 0, 0};
     if (!count || count >= src->n)
         return ACCEL_OK;
     uint64_t rank = count, prefix = bin_find(s->bin, N_TOP, &rank), equal = s->bin[prefix];
@@ -321,7 +321,7 @@ enum accel_err accel_select(struct accel_cut *out, struct accel_source *src,
         equal = s->digit[digit];
         high = low;
     }
-    *out = (struct accel_cut){prefix, UINT64_MAX};
+    *out = (struct accel_key_cut){prefix, UINT64_MAX};
     return rank < equal ? accel_select_tie_end(&out->tie_end, src, k, prefix, rank) : ACCEL_OK;
 }
 

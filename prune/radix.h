@@ -102,13 +102,13 @@ void accel_digit_add(const struct accel_digit *d, const struct accel_key *k, con
                      uint64_t first, uint64_t count);
 
 /* What goes: every entry with a smaller key, and the entries of index < tie_end with this key. */
-struct accel_cut {
+struct accel_key_cut {
     uint64_t key, tie_end;
 };
 
 /* The cut that removes exactly `count` entries, the smallest first, equal ones by index. key is
  * that of the largest removed entry. `s` holds the source's keys, and keeps room for next time. */
-enum accel_err accel_select(struct accel_cut *out, struct accel_source *src,
+enum accel_err accel_select(struct accel_key_cut *out, struct accel_source *src,
                             const struct accel_key *k, struct accel_spectrum *s,
                             uint64_t count) ACCEL_CHECKED;
 

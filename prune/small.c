@@ -60,11 +60,11 @@ static enum accel_err cut_count(struct accel_choice *c, struct accel_source *src
                                 const struct accel_key *k, const uint64_t *key, uint64_t count)
 {
     c->largest = count ? accel_key_value(k, key[count - 1]) : NAN;
-    c->cut = (struct accel_cut){count ? ACCEL_KEY_ALL : 0, 0};
+    c->cut = (struct accel_key_cut){count ? ACCEL_KEY_ALL : 0, 0};
     if (!count || count >= src->n)
         return ACCEL_OK;
     uint64_t last = key[count - 1], below = rank_of(key, src->n, last);
-    c->cut = (struct accel_cut){last, UINT64_MAX};
+    c->cut = (struct accel_key_cut){last, UINT64_MAX};
     if (rank_of(key, src->n, last + 1) > count)
         return accel_select_tie_end(&c->cut.tie_end, src, k, last, count - below);
     return ACCEL_OK;
@@ -79,7 +79,7 @@ enum accel_err accel_small_choose(struct accel_choice *c, struct accel_source *s
     uint64_t count = below < c->low ? c->low : below > c->high ? c->high : below;
     if (count != below)
         return cut_count(c, src, k, key, count);
-    c->cut = (struct accel_cut){limit, 0};
+    c->cut = (struct accel_key_cut){limit, 0};
     c->largest = c->threshold;
     return ACCEL_OK;
 }

@@ -48,8 +48,7 @@ static struct place *place_of(const struct builder *b, const struct accel_tensor
     return t ? bsearch(&key, b->place, b->m->n_tensor, sizeof key, by_address) : NULL;
 }
 
-/* The axis of per-channel scales, or -1 for one scale. */
-static int scale_axis_of(const struct accel_node *n, const struct accel_tensor *scale, int rank)
+int accel_scale_axis(const struct accel_node *n, const struct accel_tensor *scale, int rank)
 {
     const struct accel_attr *a = accel_attr_find(n, "axis");
     int64_t axis = a && a->kind == ACCEL_ATTR_INT ? a->i : 1;
@@ -94,7 +93,7 @@ static enum accel_err hop(struct builder *b, struct accel_holding *h, const stru
     h->scale = scale;
     h->zero_point = c->n_in > 2 && c->in[2] ? c->in[2]->tensor : NULL;
     int rank = c->in[0] ? (c->in[0]->tensor ? c->in[0]->tensor->rank : c->in[0]->shape.rank) : -1;
-    h->scale_axis = scale_axis_of(c, scale, rank);
+    h->scale_axis = accel_scale_axis(c, scale, rank);
     h->block_scales = scale->n > 1 && h->scale_axis < 0;
     return ACCEL_OK;
 }
@@ -306,6 +305,7 @@ static void decide(struct builder *b, struct accel_target *r, const size_t *list
         sub = NULL;
     r->sub = sub;
     r->setting = !sub ? NULL : r->kind == ACCEL_TARGET_BIAS ? &sub->bias : &sub->weight;
+    r->excluded = !sub && excluded;
     r->reason = sub ? "selected" : excluded ? "excluded" : "not selected";
     if (sub && h->block_scales) {
         r->sub = NULL;

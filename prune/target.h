@@ -32,6 +32,7 @@ struct accel_target {
     const struct accel_sub_config *sub; /* the one that applies; NULL when not selected */
     const struct accel_setting *setting;
     struct accel_target *weight_of_bias; /* BIAS: the row of its weight, or NULL */
+    bool excluded;                       /* the config says that it keeps all it has */
     const char *reason;               /* "selected", "not selected", "excluded", "blocked by …" */
     const struct accel_node **reader; /* all operators it is a weight of (shared weights) */
     int n_reader;
@@ -51,5 +52,9 @@ enum accel_err accel_targets_build(struct accel_targets **out, struct accel_mode
                                    const struct accel_prune_config *c,
                                    struct accel_log *log) ACCEL_CHECKED;
 void accel_targets_free(struct accel_targets *t);
+
+/* The axis of a stored tensor of this rank that per-channel scales lie along, n being the node that
+ * scales it; -1: one scale. */
+int accel_scale_axis(const struct accel_node *n, const struct accel_tensor *scale, int rank);
 
 #endif

@@ -125,6 +125,46 @@ static enum accel_err row_count(struct accel_prune_row *row, struct accel_buffer
     return ACCEL_OK;
 }
 
+/* In the order of tensors, for a search. */
+static int by_cut(const void *x, const void *y)
+{
+    uintptr_t a = (uintptr_t)((const struct accel_cut_tensor *)x)->tensor,
+              b = (uintptr_t)((const struct accel_cut_tensor *)y)->tensor;
+    return a < b ? -1 : a > b;
+}
+
+static const struct accel_cut_tensor *cut_find(const struct accel_cut_plan *c,
+                                               const struct accel_tensor *t)
+{
+    const struct accel_cut_tensor want = {.tensor = (struct accel_tensor *)(uintptr_t)t};
+    return c && c->n_tensor ? bsearch(&want, c->tensor, c->n_tensor, sizeof want, by_cut) : NULL;
+}
+
+/* Zeros of what was cut or blanked. */
+static enum accel_err cut_count(struct accel_prune_totals *sum, const struct accel_cut_tensor *c,
+                                struct accel_prune_row *row, bool trainable,
+                                struct accel_buffer *room)
+{
+    struct count_pass before = {accel_key_of(c->before.dtype, false), 0, NULL}, after = before;
+    if (!can_count(&c->before))
+        return ACCEL_OK;
+    ACCEL_TRY(accel_tensor_scan(&c->before, room, count_sink, &before));
+    ACCEL_TRY(accel_tensor_stream(c->tensor, room, count_sink, &after));
+    if (row) {
+        row->zeros_before = before.zeros;
+        row->zeros_after = after.zeros;
+    }
+    if (!accel_dtype_is_float(c->before.dtype))
+        return ACCEL_OK;
+    sum->params_before += c->before.n;
+    sum->params += c->tensor->n;
+    sum->nonzero_before += c->before.n - before.zeros;
+    sum->nonzero_after += c->tensor->n - after.zeros;
+    sum->trainable_before += trainable ? c->before.n : 0;
+    sum->trainable += trainable ? c->tensor->n : 0;
+    return ACCEL_OK;
+}
+
 static enum accel_err tensor_add(struct accel_prune_totals *sum, const struct accel_tensor *t,
                                  const struct accel_prune_row *row, bool trainable,
                                  struct accel_buffer *room)
@@ -137,9 +177,11 @@ static enum accel_err tensor_add(struct accel_prune_totals *sum, const struct ac
         ACCEL_TRY(accel_tensor_scan(t, room, count_sink, &p));
         before = after = p.zeros;
     }
+    sum->params_before += t->n;
     sum->params += t->n;
     sum->nonzero_before += t->n - before;
     sum->nonzero_after += t->n - after;
+    sum->trainable_before += trainable ? t->n : 0;
     sum->trainable += trainable ? t->n : 0;
     return ACCEL_OK;
 }
@@ -155,6 +197,8 @@ enum accel_err accel_prune_finish(struct accel_prune_plan *p, struct accel_model
         return accel_fail_nomem();
     for (int i = 0; i < p->n_row; i++)
         rows[i] = (struct known){p->row[i].target->tensor, &p->row[i]};
+    if (p->cut && p->cut->n_tensor)
+        qsort(p->cut->tensor, p->cut->n_tensor, sizeof *p->cut->tensor, by_cut);
     if (p->n_row)
         qsort(rows, (size_t)p->n_row, sizeof *rows, by_tensor);
     p->totals = (struct accel_prune_totals){0};
@@ -162,13 +206,17 @@ enum accel_err accel_prune_finish(struct accel_prune_plan *p, struct accel_model
     ACCEL_GOTO(err, accel_spectrum_init(&s));
     ACCEL_GOTO(err, fixed_find(&fixed, m));
     for (int i = 0; i < p->n_row; i++)
-        if (!p->row[i].target->tensor->edit)
+        if (!p->row[i].target->tensor->edit && !p->row[i].cut)
             ACCEL_GOTO(err, row_count(&p->row[i], &room, &s));
     for (size_t i = 0; i < m->n_tensor; i++) {
         const struct accel_tensor *t = m->tensor[i];
         const struct known *k = known_find(rows, (size_t)p->n_row, t);
         bool trainable = !known_find(fixed.at, fixed.n, t);
-        ACCEL_GOTO(err, tensor_add(&p->totals, t, k ? k->row : NULL, trainable, &room));
+        const struct accel_cut_tensor *c = cut_find(p->cut, t);
+        if (c)
+            ACCEL_GOTO(err, cut_count(&p->totals, c, k ? k->row : NULL, trainable, &room));
+        else
+            ACCEL_GOTO(err, tensor_add(&p->totals, t, k ? k->row : NULL, trainable, &room));
     }
 done:
     accel_free(rows);

@@ -31,6 +31,7 @@ static void set_row(int i, const char *name, const char *label, const char *op, 
                                       .requested = pruned ? 0.3 : NAN,
                                       .achieved = pruned ? 0.3 : NAN,
                                       .n = 235200,
+                                      .dim = dim,
                                       .zeros_after = pruned ? 70560 : 0,
                                       .threshold = pruned ? 0.021 : NAN,
                                       .max_abs = 0.14};
@@ -63,7 +64,7 @@ static void begin(void)
         .n_set = 2,
         .row = row,
         .n_row = N_ROWS,
-        .totals = {266610, 266600, 125490, 266610},
+        .totals = {266610, 266610, 266600, 125490, 266610, 266610},
         .log = &log_of_run,
     };
 }

@@ -203,12 +203,14 @@ START_TEST(what_is_not_there_is_said)
     } c[] = {
         {"{\"pruner\": \"l1_nrom\", " LIST "}", "1:12: pruner 'l1_nrom' is unknown; did you mean "
                                                 "'l1_norm'?"},
-        {"{\"pruner\": \"l1_norm\", " LIST "}", "1:12: pruner 'l1_norm' needs structured pruning"},
         {"{\"pruner\": \"wanda\", " LIST "}", "needs --data"},
         {"{\"pruner\": \"wanda\", \"data\": \"mnist\", " LIST "}", "needs activations"},
         {"{\"pruner\": \"taylor\", " LIST "}", "gradients"},
-        {"{\"score\": \"l2\", " LIST "}", "1:11: score 'l2' needs"},
-        {"{\"pattern\": \"channel\", " LIST "}", "pattern 'channel' needs structured pruning"},
+        {"{\"score\": \"fpgm\", " LIST "}", "1:11: score 'fpgm' needs"},
+        {"{\"score\": \"l2\", \"pattern\": \"block\", " LIST "}", "score 'l2' needs"},
+        {"{\"pruner\": \"l1_norm\", \"config_list\": [{\"op_types\": [\"Conv\"], \"sparse_ratio\": "
+         "1}]}",
+         "sparse_ratio is 1"},
         {"{\"pattern\": \"block\", " LIST "}", "granularity"},
         {"{\"schedule\": {\"type\": \"agp\"}, " LIST "}", "schedule needs fine_tune"},
         {"{\"fine_tune\": {\"epochs\": 2}, " LIST "}", "fine_tune needs training"},

@@ -65,7 +65,7 @@ static void mark_lowest(const struct fixture *f, size_t count, bool *gone)
     }
 }
 
-static void check_cut(const struct fixture *f, const struct accel_cut *cut, size_t count)
+static void check_cut(const struct fixture *f, const struct accel_key_cut *cut, size_t count)
 {
     static bool gone[MOST];
     uint64_t key[MOST];
@@ -103,7 +103,7 @@ START_TEST(selection_equals_a_sort)
                     struct accel_source src = {&w, q & 1 ? f.elem : NULL, f.n, {0}};
                     ck_ok(accel_buffer_init(&src.room, 16384));
                     size_t count = f.n * (size_t)q / 4;
-                    struct accel_cut cut;
+                    struct accel_key_cut cut;
                     ck_ok(accel_select(&cut, &src, &f.key, &s, count));
                     check_cut(&f, &cut, count);
                     accel_buffer_clear(&src.room);
@@ -228,7 +228,7 @@ START_TEST(short_memory_is_an_error)
     accel_spectrum_add(&s, &k, w, 0, 4);
     accel_spectrum_end(&s);
     struct accel_source src = {NULL, w, 4, {0}};
-    struct accel_cut cut;
+    struct accel_key_cut cut;
     accel_alloc_fail_at(1, false);
     ck_fails(accel_select(&cut, &src, &k, &s, 2), ACCEL_ENOMEM, "");
     accel_alloc_fail_at(0, false);

@@ -50,7 +50,7 @@ struct prune {
     struct accel_model *model;
     struct accel_prune_config *config;
     struct accel_prune_plan *plan;
-    int64_t macs;
+    int64_t macs, macs_after;
     struct accel_out *report; /* the HTML file, not yet in place */
     struct accel_progress progress;
 };
@@ -117,7 +117,7 @@ static enum accel_err show_report(struct prune *p, uint64_t size,
         .size_before = p->model->size,
         .size_after = size,
         .macs_before = p->macs,
-        .macs_after = p->macs, /* zeros change no shape */
+        .macs_after = p->macs_after,
         .pruner = p->config->pruner,
         .config_name = job->config->name,
         .config_text = job->config->text,
@@ -223,7 +223,11 @@ static enum accel_err prune(struct prune *p)
     ACCEL_TRY(of_model(p, accel_model_infer(p->model)));
     ACCEL_TRY(of_model(p, accel_model_macs(&p->macs, p->model)));
     accel_job_note(job, "shapes inferred");
+    p->config->seed = (uint64_t)job->opt.seed;
     ACCEL_TRY(of_model(p, accel_prune_build(&p->plan, p->model, p->config, &p->model->log)));
+    p->macs_after = p->macs; /* zeros change no shape */
+    if (p->plan->cut && p->config->shrink)
+        ACCEL_TRY(of_model(p, accel_model_macs(&p->macs_after, p->model)));
     accel_job_note(job, "weights selected and ranked");
     ACCEL_TRY(of_model(p, write_model(p)));
     accel_job_note(job, job->opt.dry_run ? "pruned without writing" : "pruned and written");

@@ -110,9 +110,9 @@ static void card(struct accel_str *out, const char *value, const char *what)
     esc(out, "<span>", what, "</span></div>\n");
 }
 
-static double zero_share(const struct accel_report *r, uint64_t nonzero)
+static double zero_share(uint64_t params, uint64_t nonzero)
 {
-    return r->totals.params ? 1 - (double)nonzero / (double)r->totals.params : 0;
+    return params ? 1 - (double)nonzero / (double)params : 0;
 }
 
 static void cards(struct accel_str *out, const struct accel_report *r)
@@ -125,9 +125,13 @@ static void cards(struct accel_str *out, const struct accel_report *r)
     snprintf(text, sizeof text, "%d of %d", pruned, r->n_row);
     card(out, text, "weights pruned");
     snprintf(text, sizeof text, "of all parameters are zero (%s before)",
-             accel_text_share(b, zero_share(r, r->totals.nonzero_before)));
-    card(out, accel_text_share(a, zero_share(r, r->totals.nonzero_after)), text);
-    card(out, "0", "parameters removed");
+             accel_text_share(b, zero_share(r->totals.params_before, r->totals.nonzero_before)));
+    card(out, accel_text_share(a, zero_share(r->totals.params, r->totals.nonzero_after)), text);
+    card(out,
+         accel_text_share(a, r->totals.params_before
+                                 ? 1 - (double)r->totals.params / (double)r->totals.params_before
+                                 : 0),
+         "of the parameters removed");
     snprintf(text, sizeof text, "model file (%s before)", accel_text_size(b, r->size_before));
     card(out, accel_text_size(a, r->size_after), text);
     accel_str_add(out, "</div>\n");
@@ -172,7 +176,7 @@ static void totals(struct accel_str *out, const struct accel_report *r)
                        "<th></th><th class=\"n\" scope=\"col\">before</th><th class=\"n\" "
                        "scope=\"col\">after</th><th class=\"n\" scope=\"col\">change</th></tr>"
                        "</thead>\n<tbody>\n");
-    total(out, "Parameters", (int64_t)r->totals.params, (int64_t)r->totals.params);
+    total(out, "Parameters", (int64_t)r->totals.params_before, (int64_t)r->totals.params);
     total(out, "Parameters that are not zero", (int64_t)r->totals.nonzero_before,
           (int64_t)r->totals.nonzero_after);
     total(out, "Bytes, data files included", (int64_t)r->size_before, (int64_t)r->size_after);
@@ -189,7 +193,7 @@ static void weight_row(struct accel_str *out, const struct accel_prune_row *row)
     esc(out, "<tr><th scope=\"row\">", t->name, "");
     esc(out, "<small>", accel_report_node(row), "");
     esc(out, " (", t->node ? t->node->op_type : "", ")</small></th>");
-    accel_str_addf(out, "<td>%s</td>", accel_report_shape(text, sizeof text, t->tensor));
+    accel_str_addf(out, "<td>%s</td>", accel_report_row_shape(text, sizeof text, row));
     accel_str_addf(out, "<td class=\"n\">%s</td>", accel_text_share(text, row->requested));
     accel_str_addf(out, "<td class=\"n\">%s</td>",
                    row->pruned ? accel_text_share(text, row->achieved) : "-");

@@ -13,18 +13,39 @@ const char *accel_report_node(const struct accel_prune_row *row)
     return row->target->node ? row->target->node->label : "";
 }
 
-const char *accel_report_shape(char *buf, size_t size, const struct accel_tensor *t)
+const char *accel_report_shape(char *buf, size_t size, int rank, const int64_t *dim)
 {
-    size_t len = (size_t)snprintf(buf, size, "%s", t->rank ? "" : "scalar");
-    for (int i = 0; i < t->rank && len < size; i++)
-        len +=
-            (size_t)snprintf(buf + len, size - len, "%s%lld", i ? "x" : "", (long long)t->dim[i]);
+    size_t len = (size_t)snprintf(buf, size, "%s", rank ? "" : "scalar");
+    for (int i = 0; i < rank && len < size; i++)
+        len += (size_t)snprintf(buf + len, size - len, "%s%lld", i ? "x" : "", (long long)dim[i]);
+    return buf;
+}
+
+static bool is_smaller(const struct accel_prune_row *row)
+{
+    const struct accel_tensor *t = row->target->tensor;
+    for (int i = 0; i < t->rank; i++)
+        if (t->dim[i] != row->dim[i])
+            return true;
+    return false;
+}
+
+const char *accel_report_row_shape(char *buf, size_t size, const struct accel_prune_row *row)
+{
+    const struct accel_tensor *t = row->target->tensor;
+    accel_report_shape(buf, size, t->rank, row->dim);
+    size_t len = strlen(buf);
+    if (is_smaller(row) && len + 5 < size) {
+        strcpy(buf + len, " -> ");
+        accel_report_shape(buf + len + 4, size - len - 4, t->rank, t->dim);
+    }
     return buf;
 }
 
 const char *accel_report_note(const struct accel_report *r)
 {
-    if (r->totals.nonzero_after >= r->totals.nonzero_before)
+    if (r->totals.nonzero_after >= r->totals.nonzero_before ||
+        r->totals.params < r->totals.params_before)
         return "";
     if (r->size_after < r->size_before)
         return "0 parameters were removed: weights of mostly zeros\nare stored in sparse form, "
@@ -40,8 +61,8 @@ static void json_side(struct accel_json *j, const char *key, const struct accel_
     accel_json_object(j, key);
     accel_json_text(j, "path", after ? r->output : r->input);
     accel_json_uint(j, "bytes", after ? r->size_after : r->size_before);
-    accel_json_uint(j, "params", r->totals.params);
-    accel_json_uint(j, "trainable", r->totals.trainable);
+    accel_json_uint(j, "params", after ? r->totals.params : r->totals.params_before);
+    accel_json_uint(j, "trainable", after ? r->totals.trainable : r->totals.trainable_before);
     accel_json_uint(j, "nonzero", after ? r->totals.nonzero_after : r->totals.nonzero_before);
     if (macs < 0)
         accel_json_null(j, "macs");
@@ -50,12 +71,26 @@ static void json_side(struct accel_json *j, const char *key, const struct accel_
     accel_json_end(j, '}');
 }
 
-static void json_dims(struct accel_json *j, const char *key, const struct accel_tensor *t)
+static void json_ints(struct accel_json *j, const char *key, int64_t n, const int64_t *at)
 {
     accel_json_array(j, key);
-    for (int i = 0; i < t->rank; i++)
-        accel_json_int(j, NULL, t->dim[i]);
+    for (int64_t i = 0; i < n; i++)
+        accel_json_int(j, NULL, at[i]);
     accel_json_end(j, ']');
+}
+
+/* What survived of each axis that lost channels, as indices into the old one. */
+static void json_kept(struct accel_json *j, const struct accel_prune_row *row)
+{
+    char axis[16];
+    accel_json_object(j, "kept");
+    for (int i = 0; i < row->target->tensor->rank; i++) {
+        if (!row->cut[i].kept)
+            continue;
+        snprintf(axis, sizeof axis, "%d", i);
+        json_ints(j, axis, row->cut[i].now, row->cut[i].kept);
+    }
+    accel_json_end(j, '}');
 }
 
 static void json_row(struct accel_json *j, const struct accel_prune_row *row)
@@ -65,8 +100,8 @@ static void json_row(struct accel_json *j, const struct accel_prune_row *row)
     accel_json_text(j, "name", t->name);
     accel_json_text(j, "node", accel_report_node(row));
     accel_json_text(j, "op_type", t->node ? t->node->op_type : "");
-    json_dims(j, "shape", t->tensor);
-    json_dims(j, "new_shape", t->tensor);
+    json_ints(j, "shape", t->tensor->rank, row->dim);
+    json_ints(j, "new_shape", t->tensor->rank, t->tensor->dim);
     accel_json_text(j, "status", row->pruned ? "pruned" : "kept");
     accel_json_text(j, "reason", row->reason);
     accel_json_number(j, "requested", row->requested);
@@ -74,6 +109,8 @@ static void json_row(struct accel_json *j, const struct accel_prune_row *row)
     accel_json_uint(j, "zeros", row->zeros_after);
     accel_json_uint(j, "zeros_before", row->zeros_before);
     accel_json_number(j, "threshold", row->threshold);
+    if (row->cut)
+        json_kept(j, row);
     accel_json_end(j, '}');
 }
 
@@ -120,7 +157,7 @@ static void table_rows(struct accel_str *out, const struct accel_report *r, int 
         accel_table_add(&t, "%s", g->name);
         accel_table_add(&t, "%s", accel_report_node(row));
         accel_table_add(&t, "%s", g->node ? g->node->op_type : "");
-        accel_table_add(&t, "%s", accel_report_shape(text, sizeof text, g->tensor));
+        accel_table_add(&t, "%s", accel_report_row_shape(text, sizeof text, row));
         accel_table_add(&t, "%s", accel_text_share(text, row->requested));
         accel_table_add(&t, "%s", row->pruned ? accel_text_share(text, row->achieved) : "-");
         accel_table_add(&t, "%s", accel_text_count(text, (int64_t)row->zeros_after));
@@ -142,7 +179,7 @@ static void table_totals(struct accel_str *out, const struct accel_report *r, bo
         const char *what;
         int64_t before, after;
     } line[] = {
-        {"parameters", (int64_t)r->totals.params, (int64_t)r->totals.params},
+        {"parameters", (int64_t)r->totals.params_before, (int64_t)r->totals.params},
         {"  of them not zero", (int64_t)r->totals.nonzero_before, (int64_t)r->totals.nonzero_after},
         {"bytes", (int64_t)r->size_before, (int64_t)r->size_after},
         {"MACs of one sample", r->macs_before, r->macs_after},

@@ -50,6 +50,9 @@ const char *accel_report_note(const struct accel_report *r);
 const char *accel_report_node(const struct accel_prune_row *row);
 
 /* "64x32x3x3" into buf. */
-const char *accel_report_shape(char *buf, size_t size, const struct accel_tensor *t);
+const char *accel_report_shape(char *buf, size_t size, int rank, const int64_t *dim);
+
+/* The same of a row: "64x32x3x3 -> 32x16x3x3" where channels were cut out. */
+const char *accel_report_row_shape(char *buf, size_t size, const struct accel_prune_row *row);
 
 #endif
