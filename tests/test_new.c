@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "exec/plan.h"
 #include "graph/infer.h"
 
@@ -283,6 +284,35 @@ START_TEST(gpt_does_not_look_ahead)
 }
 END_TEST
 
+/* The first 20 allocations and ever fewer to the last; leaks are the sanitizer's to find. */
+START_TEST(a_failed_allocation_while_a_network_is_built_is_enomem)
+{
+    static const char *const name[] = {"encoder", "gpt", "mobilenet-v2", "unet"};
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+        const struct accel_network *w = accel_network_table;
+        while (strcmp(w->name, name[i]))
+            w++;
+        long tried = 0, step = 1;
+        for (long nth = 1;; nth += step, tried++) {
+            struct accel_draft d = {.bias = true};
+            accel_alloc_fail_at(nth, false);
+            enum accel_err err = accel_network_build(&d, w, 0);
+            long count = accel_alloc_count();
+            accel_alloc_fail_at(0, false);
+            if (!err) {
+                ck_assert_int_lt(count, nth);
+                accel_model_free(d.m);
+                break;
+            }
+            ck_assert_int_eq(err, ACCEL_ENOMEM);
+            ck_assert_ptr_null(d.m);
+            step = tried < 20 ? 1 : 1 + nth / 4;
+        }
+        ck_assert_int_gt(tried, 20);
+    }
+}
+END_TEST
+
 START_TEST(names_are_those_of_an_exported_network)
 {
     struct accel_model *m = build("resnet20", true, 0, 0);
@@ -390,6 +420,7 @@ static Suite *suite(void)
     tcase_add_test(t, large_networks_are_drawn_by_kaimings_rule_or_normally);
     tcase_add_test(t, normal_weights_have_the_moments_of_a_normal_distribution);
     tcase_add_test(t, outputs_have_their_shape_and_are_neither_constant_nor_extreme);
+    tcase_add_test(t, a_failed_allocation_while_a_network_is_built_is_enomem);
     tcase_add_test(t, gpt_does_not_look_ahead);
     tcase_add_test(t, names_are_those_of_an_exported_network);
     tcase_add_test(t, weights_are_drawn_as_pytorch_draws_them);
