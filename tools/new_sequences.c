@@ -15,7 +15,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 #define NAME(...) accel_draft_name(draft, __VA_ARGS__)
 
@@ -87,32 +86,31 @@ static enum accel_err add_rms_norm(struct accel_draft *draft, const char *module
     return accel_draft_plain(draft, module, "Mul", in[0]);
 }
 
-/* The length of tokens [N, T], as int64 [1]. */
-static enum accel_err add_length(struct accel_value **out, struct accel_draft *draft)
+/* The running value with a new axis of 1. */
+static enum accel_err add_axis(struct accel_draft *draft, int64_t axis)
 {
-    struct accel_value *in[2];
+    struct accel_value *at;
+    ACCEL_TRY(accel_draft_ints(&at, draft, "", 1, &axis));
+    return accel_draft_plain(draft, "", "Unsqueeze", at);
+}
+
+/* 0, 1, … for tokens [N, T], as int64 [T]. Computed and not a slice of a stored list: a slice ends
+ * where the list does, so its length would no longer be known to be T. */
+static enum accel_err add_positions(struct accel_value **out, struct accel_draft *draft)
+{
+    struct accel_value *in[3];
     struct accel_node *n;
     ACCEL_TRY(accel_draft_plain(draft, "", "Shape", NULL));
     in[0] = draft->at;
     ACCEL_TRY(accel_draft_ints(&in[1], draft, "", 0, (int64_t[]){1}));
     ACCEL_TRY(accel_draft_node(&n, draft, "", "Gather", in, 2));
     ACCEL_TRY(accel_attr_set_int(n, "axis", 0));
-    in[0] = draft->at;
-    ACCEL_TRY(accel_draft_ints(&in[1], draft, "", 1, (int64_t[]){0}));
-    ACCEL_TRY(accel_draft_node(&n, draft, "", "Unsqueeze", in, 2));
+    ACCEL_TRY(accel_draft_ints(&in[0], draft, "", 0, (int64_t[]){0}));
+    in[1] = draft->at;
+    ACCEL_TRY(accel_draft_ints(&in[2], draft, "", 0, (int64_t[]){1}));
+    ACCEL_TRY(accel_draft_node(&n, draft, "", "Range", in, 3));
     *out = draft->at;
     return ACCEL_OK;
-}
-
-/* The first `length` of an axis of the running value. */
-static enum accel_err add_head(struct accel_draft *draft, struct accel_value *length, int64_t axis)
-{
-    struct accel_value *in[5] = {draft->at, NULL, length, NULL, NULL};
-    struct accel_node *n;
-    ACCEL_TRY(accel_draft_ints(&in[1], draft, "", 1, (int64_t[]){0}));
-    ACCEL_TRY(accel_draft_ints(&in[3], draft, "", 1, &axis));
-    ACCEL_TRY(accel_draft_ints(&in[4], draft, "", 1, (int64_t[]){1}));
-    return accel_draft_node(&n, draft, "", "Slice", in, 5);
 }
 
 /* Rows of a new table [rows, D] by the indices `at`. */
@@ -129,20 +127,16 @@ static enum accel_err add_embedding(struct accel_value **table, struct accel_dra
 }
 
 /* Tokens [N, T] to embeddings [N, T, D]: of the token, plus of its position
- * among `longest`. position_ids [1, longest] is stored, as in exported files. */
+ * among `longest`. */
 static enum accel_err add_embeddings(struct accel_value **table, struct accel_draft *draft,
-                                     const char *const module[2], const char *ids, int64_t vocab,
-                                     struct accel_value *length, int64_t longest)
+                                     const char *const module[2], int64_t vocab,
+                                     struct accel_value *positions, int64_t longest)
 {
     struct accel_value *tokens = draft->m->graph->input[0], *position, *word;
-    void *data;
     ACCEL_TRY(add_embedding(table, draft, module[0], vocab, tokens));
     word = draft->at;
-    ACCEL_TRY(
-        accel_draft_constant(&draft->at, &data, draft, ids, ACCEL_I64, 2, (int64_t[]){1, longest}));
-    for (int64_t i = 0; i < longest; i++)
-        ((int64_t *)data)[i] = i;
-    ACCEL_TRY(add_head(draft, length, 1));
+    draft->at = positions;
+    ACCEL_TRY(add_axis(draft, 0));
     ACCEL_TRY(add_embedding(&position, draft, module[1], longest, draft->at));
     position = draft->at;
     draft->at = word;
@@ -151,7 +145,7 @@ static enum accel_err add_embeddings(struct accel_value **table, struct accel_dr
 
 struct attention {
     const char *module, *part[3], *out; /* of query, key, value, and the way back */
-    struct accel_value *mask;           /* bool [1, 1, T, T], true where unseen; or NULL */
+    struct accel_value *mask;           /* bool [T, T], true where unseen; or NULL */
     double out_sd;
 };
 
@@ -236,14 +230,13 @@ enum accel_err accel_draft_encoder(struct accel_draft *draft)
     enum { VOCAB = 8192, LONGEST = 512, CLASSES = 2 };
     static const char *const table[2] = {"embeddings.word_embeddings",
                                          "embeddings.position_embeddings"};
-    struct accel_value *length, *words, *in[2];
+    struct accel_value *positions, *words, *in[2];
     struct accel_node *n;
     draft->init = ACCEL_INIT_NORMAL;
     draft->sd = deviation;
     ACCEL_TRY(accel_draft_tokens(draft, "input_ids"));
-    ACCEL_TRY(add_length(&length, draft));
-    ACCEL_TRY(
-        add_embeddings(&words, draft, table, "embeddings.position_ids", VOCAB, length, LONGEST));
+    ACCEL_TRY(add_positions(&positions, draft));
+    ACCEL_TRY(add_embeddings(&words, draft, table, VOCAB, positions, LONGEST));
     ACCEL_TRY(add_layer_norm(draft, "embeddings.LayerNorm"));
     for (int i = 0; i < LAYERS; i++)
         ACCEL_TRY(add_encoder_layer(draft, NAME("encoder.layer.%d", i)));
@@ -280,17 +273,17 @@ static enum accel_err add_decoder_layer(struct accel_draft *draft, const char *m
     return accel_draft_plain(draft, module, "Add", x);
 }
 
-/* true above the diagonal: [1, 1, longest, longest], cut to [1, 1, T, T]. */
+/* [T, T]: true where the column's position is after the row's. */
 static enum accel_err add_causal_mask(struct accel_value **out, struct accel_draft *draft,
-                                      struct accel_value *length, int64_t longest)
+                                      struct accel_value *positions)
 {
-    void *data;
-    ACCEL_TRY(accel_draft_constant(&draft->at, &data, draft, "causal_mask", ACCEL_BOOL, 4,
-                                   (int64_t[]){1, 1, longest, longest}));
-    for (int64_t t = 0; t < longest; t++)
-        memset((char *)data + t * longest + t + 1, 1, (size_t)(longest - t - 1));
-    ACCEL_TRY(add_head(draft, length, 2));
-    ACCEL_TRY(add_head(draft, length, 3));
+    struct accel_value *row;
+    draft->at = positions;
+    ACCEL_TRY(add_axis(draft, 1));
+    row = draft->at;
+    draft->at = positions;
+    ACCEL_TRY(add_axis(draft, 0));
+    ACCEL_TRY(accel_draft_plain(draft, "", "Greater", row));
     *out = draft->at;
     return ACCEL_OK;
 }
@@ -301,14 +294,14 @@ enum accel_err accel_draft_gpt(struct accel_draft *draft)
 {
     enum { VOCAB = 4096, LONGEST = 256 };
     static const char *const table[2] = {"wte", "wpe"};
-    struct accel_value *length, *mask, *words, *x;
+    struct accel_value *positions, *mask, *words, *x;
     draft->init = ACCEL_INIT_NORMAL;
     draft->sd = deviation;
     draft->bias = false;
     ACCEL_TRY(accel_draft_tokens(draft, "input_ids"));
-    ACCEL_TRY(add_length(&length, draft));
-    ACCEL_TRY(add_causal_mask(&mask, draft, length, LONGEST));
-    ACCEL_TRY(add_embeddings(&words, draft, table, "position_ids", VOCAB, length, LONGEST));
+    ACCEL_TRY(add_positions(&positions, draft));
+    ACCEL_TRY(add_causal_mask(&mask, draft, positions));
+    ACCEL_TRY(add_embeddings(&words, draft, table, VOCAB, positions, LONGEST));
     for (int i = 0; i < LAYERS; i++)
         ACCEL_TRY(add_decoder_layer(draft, NAME("h.%d", i), mask));
     ACCEL_TRY(add_rms_norm(draft, "norm"));
