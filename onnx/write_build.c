@@ -156,8 +156,8 @@ enum accel_err accel_build_node(struct accel_part **out, struct accel_write *w,
     return ACCEL_OK;
 }
 
-static enum accel_err add_value(struct accel_write *w, struct accel_part *graph, int field,
-                                const struct accel_value *v)
+enum accel_err accel_build_value(struct accel_write *w, struct accel_part *graph, int field,
+                                 const struct accel_value *v)
 {
     struct accel_str s = {0};
     struct accel_part *p;
@@ -181,9 +181,9 @@ static enum accel_err add_graph(struct accel_write *w, struct accel_part *parent
             ACCEL_TRY(accel_build_tensor(w, p, GRAPH_INITIALIZER, g->value[i]->tensor,
                                          g->value[i]->name));
     for (size_t i = 0; i < g->n_input; i++)
-        ACCEL_TRY(add_value(w, p, GRAPH_INPUT, g->input[i]));
+        ACCEL_TRY(accel_build_value(w, p, GRAPH_INPUT, g->input[i]));
     for (size_t i = 0; i < g->n_output; i++)
-        ACCEL_TRY(add_value(w, p, GRAPH_OUTPUT, g->output[i]));
+        ACCEL_TRY(accel_build_value(w, p, GRAPH_OUTPUT, g->output[i]));
     return ACCEL_OK;
 }
 

@@ -6,6 +6,8 @@
 
 #include "base/alloc.h"
 
+#define INITIALIZERS_ALONE 4 /* IR version from which initializers need not be graph inputs too */
+
 static enum accel_err renew_node(struct accel_write *w, const struct accel_node *n)
 {
     struct accel_part *p = n->origin;
@@ -75,8 +77,11 @@ static enum accel_err plan_values(struct accel_write *w, struct accel_graph *g)
             p->removed = true;
         else if (p && v->changed)
             ACCEL_TRY(renew_value(w, v));
-        if (v->tensor && !v->tensor->origin && !v->producer && v->tensor->changed)
-            ACCEL_TRY(accel_build_tensor(w, g->origin, GRAPH_INITIALIZER, v->tensor, v->name));
+        if (!v->tensor || v->tensor->origin || v->producer || !v->tensor->changed)
+            continue;
+        ACCEL_TRY(accel_build_tensor(w, g->origin, GRAPH_INITIALIZER, v->tensor, v->name));
+        if (w->m->ir_version < INITIALIZERS_ALONE)
+            ACCEL_TRY(accel_build_value(w, g->origin, GRAPH_INPUT, v));
     }
     return ACCEL_OK;
 }

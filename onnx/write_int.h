@@ -198,6 +198,8 @@ void accel_put_value(struct accel_str *s, const struct accel_value *v);
 /* A tensor or a node that has no part yet, as a new part behind the last one of `parent`. */
 enum accel_err accel_build_tensor(struct accel_write *w, struct accel_part *parent, int field,
                                   struct accel_tensor *t, const char *name) ACCEL_CHECKED;
+enum accel_err accel_build_value(struct accel_write *w, struct accel_part *graph, int field,
+                                 const struct accel_value *v) ACCEL_CHECKED;
 enum accel_err accel_build_node(struct accel_part **out, struct accel_write *w,
                                 struct accel_part *graph, const struct accel_node *n) ACCEL_CHECKED;
 

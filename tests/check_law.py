@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The law of structured pruning: cutting channels out and writing zeros in their place are the same function.
 
-    check_law.py --bin-dir build/bin --cut build/cut_random [--count N] [--seed S] [--models FILE...]
+    check_law.py --bin-dir build/bin --cut build/cut_random [--count N] [--seed S] [--models FILE...] [--inputs JSON]
 
 Random graphs (residual, concat, groups, flatten, split, slices, transpose, channel shuffle, squeeze and excitation, attention, recurrence,
 norms, weights behind Transpose, Cast, Identity and DequantizeLinear, shared weights) or the files given are cut by cut_random: random free
@@ -10,6 +10,7 @@ what a relative change of the input by 1e-6 does to the masked model), at two ba
 Needs onnx, onnxruntime and numpy. A failing round prints its seed; the last line counts.
 """
 import argparse
+import json
 import shutil
 import subprocess
 import sys
@@ -299,8 +300,23 @@ def session(path, optimise=False):
     return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
-def feed(s, batch, seed):
+def made(rng, how, shape):
+    kind, *numbers = how["gen"].split(":")
+    if kind == "const":
+        a = np.full(shape, float(numbers[0]))
+    elif kind == "int":
+        a = rng.integers(int(numbers[0]), int(numbers[1]), shape)
+    elif kind == "uniform":
+        a = rng.uniform(float(numbers[0]), float(numbers[1]), shape)
+    else:
+        a = rng.standard_normal(shape)
+    return a.astype(how["dtype"])
+
+
+def feed(s, batch, seed, known=None):
     rng = np.random.default_rng(seed)
+    if known:
+        return {n: made(rng, how, how["alt"] if batch > 1 and "alt" in how else how["shape"]) for n, how in known.items()}
     out = {}
     for i in s.get_inputs():
         dims, first = [], True
@@ -356,7 +372,7 @@ def law(args, path, seed, ratio, work, stats, round_two=True, extra=()):
     before, s, m = session(path), session(sliced), session(masked)
     moved = 0
     for batch in (1, 3):
-        x = feed(before, batch, seed + batch)
+        x = feed(before, batch, seed + batch, args.inputs.get(Path(path).stem))
         try:
             y = before.run(None, x)
         except Exception:
@@ -380,7 +396,9 @@ def main():
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--models", nargs="*")
+    parser.add_argument("--inputs", help="JSON: by model, shape, dtype and generator of each input")
     args = parser.parse_args()
+    args.inputs = json.loads(Path(args.inputs).read_text()) if args.inputs else {}
     stats = {"graphs": 0, "free": 0, "cuts": 0, "moved": 0, "odd": 0}
     bad = []
     work = Path(tempfile.mkdtemp())
