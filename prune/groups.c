@@ -368,6 +368,7 @@ enum accel_err accel_groups_build(struct accel_groups **out, const struct accel_
         return accel_fail_nomem();
     struct accel_link_run r = {.g = g};
     g->m = m;
+    g->n_value = m->graph->n_value;
     enum accel_err err = build(g, &r, opt);
     accel_link_run_clear(&r);
     if (err)

@@ -34,6 +34,7 @@ struct accel_group_part {
 struct accel_groups {
     const struct accel_model *m;
     struct accel_provenance *sizes;
+    size_t n_value; /* of the main graph when the groups were made; values are only added to it */
     size_t n_axis, n_class, n_unit;
     uint32_t *value_axis;          /* [n_value] id of axis 0 of each value */
     size_t *node_slot;             /* [n_node + 1] where a node's operands begin in operand_axis */

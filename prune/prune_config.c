@@ -159,7 +159,7 @@ static enum accel_err check_later(const struct accel_prune_config *c,
         {c->regularize, "training"},
         {none ? NULL : c->repair, "--data, and running the network"},
         {c->bn_reestimate, "--data, and running the network"},
-        {c->target, "a search over ratios"},
+        {c->pattern == ACCEL_PATTERN_CHANNEL ? NULL : c->target, "a pruner that scores channels"},
         {c->ratios_from, "sensitivity files"},
     };
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)

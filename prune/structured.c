@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "prune/search.h"
 
 struct telling {
     struct accel_prune_plan *p;
@@ -255,6 +256,10 @@ enum accel_err accel_structured_build(struct accel_prune_plan *p, struct accel_m
 {
     ACCEL_TRY(accel_groups_build(&p->groups, m, NULL));
     ACCEL_TRY(accel_channels_choose(&p->channels, p->groups, p->targets, c, NULL, p->log));
+    if (c->target) {
+        struct accel_left left;
+        ACCEL_TRY(accel_channels_search(&left, p->channels, m));
+    }
     ACCEL_TRY(accel_cut_plan_new(&p->cut, p->groups, p->channels->gone));
     ACCEL_TRY(c->shrink ? accel_cut_slice(p->cut, m) : accel_cut_mask(p->cut, m));
     return tell_all(p, m);

@@ -20,7 +20,9 @@
 
 static const struct accel_option options[] = {
     {"pruner", 0, ACCEL_OPTION_TEXT, AT(pruner), "NAME",
-     "level (default) or nm; overrides the config's", 0, 0},
+     "level (default), nm, l1_norm, l2_norm, fpgm, bn_scale, lamp, random and more; overrides the "
+     "config's",
+     0, 0},
     {"external-data", 0, ACCEL_OPTION_FLAG, AT(external_data), NULL,
      "weights into OUT.data (default when the input did so or above 2 GiB)", 0, 0},
     {"no-external-data", 0, ACCEL_OPTION_FLAG, AT(no_external_data), NULL,
@@ -28,6 +30,8 @@ static const struct accel_option options[] = {
     {"sparse-initializers", 0, ACCEL_OPTION_FLAG, AT(sparse_initializers), NULL,
      "store weights that are at least 80 % zeros in sparse form (smaller file; runtimes expand it)",
      0, 0},
+    {"groups", 0, ACCEL_OPTION_FLAG, AT(groups), NULL,
+     "show the sets of coupled channels: members, channels, what is in the way", 0, 0},
     {"check", 0, ACCEL_OPTION_FLAG, AT(check), NULL,
      "run the old and the new model on the same inputs and report the difference", 0, 0},
     {"data", 0, ACCEL_OPTION_TEXT, AT(data), "SPEC",
@@ -36,9 +40,8 @@ static const struct accel_option options[] = {
      "follow the symbolic links of model caches to external data", 0, 0},
     {0},
 };
-static const char *const later[] = {
-    "groups",  "the pruners of whole channels", "sensitivity", "the pruners of whole channels",
-    "latency", "fast kernels to time",          NULL};
+static const char *const later[] = {"sensitivity", "accuracy by ratio", "latency",
+                                    "fast kernels to time", NULL};
 
 enum { BATCH = 64 }; /* samples that --check --data runs at once */
 
@@ -50,6 +53,7 @@ struct prune {
     struct accel_model *model;
     struct accel_prune_config *config;
     struct accel_prune_plan *plan;
+    struct accel_coupled *coupled; /* or NULL */
     int64_t macs, macs_after;
     struct accel_out *report; /* the HTML file, not yet in place */
     struct accel_progress progress;
@@ -126,6 +130,8 @@ static enum accel_err show_report(struct prune *p, uint64_t size,
         .row = p->plan->row,
         .n_row = p->plan->n_row,
         .totals = p->plan->totals,
+        .coupled = p->coupled,
+        .groups = job->opt.groups,
         .check = check,
         .log = &job->log,
     };
@@ -224,10 +230,17 @@ static enum accel_err prune(struct prune *p)
     ACCEL_TRY(of_model(p, accel_model_macs(&p->macs, p->model)));
     accel_job_note(job, "shapes inferred");
     p->config->seed = (uint64_t)job->opt.seed;
+    if (job->opt.groups && p->config->pattern != ACCEL_PATTERN_CHANNEL)
+        return accel_fail(ACCEL_EARG,
+                          "--groups is for pruners that score channels; '%s' removes "
+                          "single weights",
+                          p->config->pruner);
     ACCEL_TRY(of_model(p, accel_prune_build(&p->plan, p->model, p->config, &p->model->log)));
     p->macs_after = p->macs; /* zeros change no shape */
     if (p->plan->cut && p->config->shrink)
         ACCEL_TRY(of_model(p, accel_model_macs(&p->macs_after, p->model)));
+    if (p->plan->channels && (job->opt.groups || job->opt.report))
+        ACCEL_TRY(accel_coupled_build(&p->coupled, p->plan));
     accel_job_note(job, "weights selected and ranked");
     ACCEL_TRY(of_model(p, write_model(p)));
     accel_job_note(job, job->opt.dry_run ? "pruned without writing" : "pruned and written");
@@ -248,6 +261,7 @@ static enum accel_err run(struct accel_job *job)
     struct prune p = {.job = job, .input = job->opt.arg.at[0]};
     enum accel_err err = prune(&p);
     accel_out_close(p.report);
+    accel_coupled_free(p.coupled);
     accel_prune_plan_free(p.plan);
     accel_model_free(p.model);
     accel_prune_config_free(p.config);

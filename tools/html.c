@@ -53,6 +53,8 @@ static const char style[] =
     ".chart p{margin:0 0 8px;color:var(--soft);font-size:12.5px}"
     ".hist{display:block;width:100%;height:84px}"
     ".share{display:block;width:64px;height:8px;margin-top:7px;border-radius:2px}"
+    ".bars{display:block;max-width:100%;margin-top:6px}.bars .gone{fill:var(--before)}"
+    ".bars .stay{fill:var(--after)}td small{color:var(--soft)}"
     ".before{fill:var(--before)}.after{fill:var(--after)}"
     ".cut,.axis{fill:none;stroke-width:1;vector-effect:non-scaling-stroke}"
     ".cut{stroke:var(--cut);stroke-width:1.5}.axis{stroke:var(--soft)}"
@@ -260,6 +262,8 @@ void accel_report_html(struct accel_str *out, const struct accel_report *r)
     warnings(out, r);
     asked(out, r);
     totals(out, r);
+    if (r->coupled)
+        accel_report_groups_html(out, r->coupled);
     weights(out, r);
     charts(out, r);
     accel_str_add(out, "<footer>accel " ACCEL_VERSION "</footer>\n</main>\n</body>\n</html>\n");

@@ -134,6 +134,8 @@ void accel_report_json(struct accel_json *j, const struct accel_report *r)
         accel_differences_json(j, r->check);
         accel_json_end(j, '}');
     }
+    if (r->groups && r->coupled)
+        accel_report_groups_json(j, r->coupled);
     accel_json_array(j, "warnings");
     for (size_t i = 0; i < r->log->n; i++)
         accel_json_text(j, NULL, r->log->text[i]);
@@ -206,6 +208,8 @@ void accel_report_table(struct accel_str *out, const struct accel_report *r, int
     accel_str_addf(out, "\n%s: %d of %d weights pruned", r->pruner, pruned, r->n_row);
     const char *note = accel_report_note(r);
     accel_str_addf(out, ".%s%s\n", *note ? " " : "", note);
+    if (r->groups && r->coupled)
+        accel_report_groups_text(out, r->coupled, width, color);
     if (r->check) {
         accel_str_add(out, "\nOld and new model on the same inputs:\n");
         accel_differences_text(out, r->check, width, color);

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "prune/coupled.h"
 #include "prune/prune.h"
 #include "tools/difference.h"
 
@@ -23,6 +24,8 @@ struct accel_report {
     const struct accel_prune_row *row;
     int n_row;
     struct accel_prune_totals totals;
+    const struct accel_coupled *coupled;   /* of channels, or NULL */
+    bool groups;                           /* --groups: tell of them in text and JSON too */
     const struct accel_differences *check; /* of old and new model, or NULL */
     const struct accel_log *log;           /* warnings */
 };
@@ -35,6 +38,12 @@ void accel_report_table(struct accel_str *out, const struct accel_report *r, int
 
 /* One self-contained HTML file: no script, nothing loaded; light, dark, printable. */
 void accel_report_html(struct accel_str *out, const struct accel_report *r);
+
+/* Coupled sets and what is in the way: --groups, and a part of the HTML report. */
+void accel_report_groups_text(struct accel_str *out, const struct accel_coupled *c, int width,
+                              bool color);
+void accel_report_groups_json(struct accel_json *j, const struct accel_coupled *c);
+void accel_report_groups_html(struct accel_str *out, const struct accel_coupled *c);
 
 /* Part of the HTML report: |w| before and after as inline SVG. `id` numbers the chart. Nothing for
  * a weight without elements. */
