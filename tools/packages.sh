@@ -3,7 +3,7 @@
 
 # What the build needs.
 # shellcheck disable=SC2034
-build_packages="gcc libc6-dev cmake ninja-build pkg-config protobuf-c-compiler libprotobuf-c-dev libfyaml-dev libdnnl-dev zlib1g-dev libjpeg62-turbo-dev libpng-dev"
+build_packages="gcc libc6-dev cmake ninja-build pkg-config protobuf-c-compiler libprotobuf-c-dev libfyaml-dev libdnnl-dev zlib1g-dev libjpeg62-turbo-dev libpng-dev libopenblas-openmp-dev liblapacke-dev"
 
 # missing_packages NAME... : prints those that are not installed.
 missing_packages() {
