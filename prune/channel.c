@@ -455,7 +455,7 @@ static bool take(struct accel_channels *c, int64_t *left, int32_t group)
     return true;
 }
 
-static enum accel_err pick(struct accel_channels *c)
+enum accel_err accel_channels_pick(struct accel_channels *c)
 {
     int64_t *left = accel_calloc(c->g->n_class, sizeof *left);
     struct ranked *list = accel_calloc((size_t)c->g->n_group, sizeof *list);
@@ -499,7 +499,7 @@ enum accel_err accel_channels_rank(struct accel_channels *c, double ratio)
         all += c->member[i].selected ? (double)c->member[i].target->tensor->n : 0;
     enum accel_err err = rank_sets(c, in, ratio * all);
     accel_free(in);
-    return err ? err : pick(c);
+    return err ? err : accel_channels_pick(c);
 }
 
 static enum accel_err choose(struct accel_channels *c, const struct accel_targets *t,
@@ -528,7 +528,7 @@ static enum accel_err choose(struct accel_channels *c, const struct accel_target
     for (int s = 0; s < c->n_set; s++)
         ask(c, &c->set[s]);
     ACCEL_TRY(rank_globals(c));
-    return pick(c);
+    return accel_channels_pick(c);
 }
 
 enum accel_err accel_channels_choose(struct accel_channels **out, const struct accel_groups *g,

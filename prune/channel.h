@@ -68,6 +68,10 @@ void accel_channels_free(struct accel_channels *c);
  * within bounds, for a search. */
 enum accel_err accel_channels_rank(struct accel_channels *c, double ratio) ACCEL_CHECKED;
 
+/* Cuts the groups that the sets' `cut` ask for, lowest scores first, as far as round_to and the
+ * last index of every axis allow; sets `cut` to what went. */
+enum accel_err accel_channels_pick(struct accel_channels *c) ACCEL_CHECKED;
+
 /* The axis of a target's output channels among the groups' axes; false: it has none that can be
  * followed, or lies in a body. */
 bool accel_channels_axis(uint32_t *axis, const struct accel_groups *g,

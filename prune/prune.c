@@ -343,7 +343,9 @@ done:
 
 enum accel_err accel_prune_plan_new(struct accel_prune_plan **out, struct accel_model *m,
                                     struct accel_targets *targets,
-                                    const struct accel_prune_config *c, struct accel_log *log)
+                                    const struct accel_prune_config *c,
+                                    const struct accel_channel_statistics *by,
+                                    struct accel_log *log)
 {
     enum accel_err err;
     struct build b = {.config = c, .log = log};
@@ -371,7 +373,7 @@ enum accel_err accel_prune_plan_new(struct accel_prune_plan **out, struct accel_
                                              .threshold = NAN};
     }
     if (c->pattern == ACCEL_PATTERN_CHANNEL) {
-        err = accel_structured_build(p, m, c);
+        err = accel_structured_choose(p, m, c, by);
         goto done;
     }
     for (int i = 0; i < p->n_row; i++)
@@ -389,12 +391,25 @@ done:
     return err;
 }
 
-enum accel_err accel_prune_build(struct accel_prune_plan **out, struct accel_model *m,
-                                 const struct accel_prune_config *c, struct accel_log *log)
+enum accel_err accel_prune_choose(struct accel_prune_plan **out, struct accel_model *m,
+                                  const struct accel_prune_config *c,
+                                  const struct accel_channel_statistics *by, struct accel_log *log)
 {
     struct accel_targets *targets;
     ACCEL_TRY(accel_targets_build(&targets, m, c, log));
-    return accel_prune_plan_new(out, m, targets, c, log);
+    return accel_prune_plan_new(out, m, targets, c, by, log);
+}
+
+enum accel_err accel_prune_build(struct accel_prune_plan **out, struct accel_model *m,
+                                 const struct accel_prune_config *c, struct accel_log *log)
+{
+    ACCEL_TRY(accel_prune_choose(out, m, c, NULL, log));
+    if (!(*out)->channels)
+        return ACCEL_OK;
+    enum accel_err err = accel_prune_cut(*out, m);
+    if (err)
+        accel_prune_plan_free(*out);
+    return err;
 }
 
 void accel_prune_plan_free(struct accel_prune_plan *p)
@@ -402,6 +417,7 @@ void accel_prune_plan_free(struct accel_prune_plan *p)
     if (!p)
         return;
     accel_channels_free(p->channels);
+    accel_curves_free(p->curves);
     accel_cut_plan_free(p->cut);
     accel_groups_free(p->groups);
     accel_targets_free(p->targets);

@@ -5,6 +5,7 @@
 
 #include "graph/graph.h"
 #include "prune/channel.h"
+#include "prune/curve.h"
 #include "prune/cut.h"
 #include "prune/prune_config.h"
 #include "prune/target.h"
@@ -44,6 +45,7 @@ struct accel_prune_plan {
     struct accel_spectrum *work;     /* room that the edits share while they are prepared */
     struct accel_groups *groups;     /* of channels, or NULL with the three below */
     struct accel_channels *channels; /* what was chosen among them */
+    struct accel_curves *curves;     /* of "ratios_from", or NULL */
     struct accel_cut_plan *cut;      /* what was done */
 };
 
@@ -55,10 +57,20 @@ enum accel_err accel_prune_build(struct accel_prune_plan **out, struct accel_mod
                                  const struct accel_prune_config *c,
                                  struct accel_log *log) ACCEL_CHECKED;
 
+/* The same in two steps, for pruners that score channels: what goes is chosen (by statistics from
+ * outside, or NULL) and can still be changed (plan->channels); accel_prune_cut() carries it out.
+ * For other pruners the first step is all. The config must outlive the plan. */
+enum accel_err accel_prune_choose(struct accel_prune_plan **out, struct accel_model *m,
+                                  const struct accel_prune_config *c,
+                                  const struct accel_channel_statistics *by,
+                                  struct accel_log *log) ACCEL_CHECKED;
+enum accel_err accel_prune_cut(struct accel_prune_plan *p, struct accel_model *m) ACCEL_CHECKED;
+
 /* The same for targets that were chosen already; the plan owns them, on failure too (freed). */
 enum accel_err accel_prune_plan_new(struct accel_prune_plan **out, struct accel_model *m,
                                     struct accel_targets *targets,
                                     const struct accel_prune_config *c,
+                                    const struct accel_channel_statistics *by,
                                     struct accel_log *log) ACCEL_CHECKED;
 
 /* Fills in rows and totals after the model was (dry-)written; reads what has not been read by then.

@@ -160,7 +160,9 @@ static enum accel_err check_later(const struct accel_prune_config *c,
         {none ? NULL : c->repair, "--data, and running the network"},
         {c->bn_reestimate, "--data, and running the network"},
         {c->pattern == ACCEL_PATTERN_CHANNEL ? NULL : c->target, "a pruner that scores channels"},
-        {c->ratios_from, "sensitivity files"},
+        {c->pattern == ACCEL_PATTERN_CHANNEL ? NULL : c->ratios_from,
+         "a pruner that scores channels"},
+        {c->target ? NULL : c->ratios_from, "a target to reach"},
     };
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (later[i].at)

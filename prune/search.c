@@ -10,6 +10,7 @@
 
 struct counting {
     struct accel_channels *c;
+    const struct accel_curves *curves;
     struct accel_model *m;
     struct accel_shape *shape;   /* [n_value] of the main graph as inferred */
     double macs, params, bytes;  /* of the whole model */
@@ -100,10 +101,21 @@ static bool meets(const struct accel_left *got, const struct accel_left *want)
            got->bytes <= want->bytes * close;
 }
 
+enum accel_err accel_channels_at(struct accel_channels *c, const struct accel_curves *curves,
+                                 double x)
+{
+    /* Much of a network costs nothing set by set, and does all together: small x take less of it.
+     */
+    const double gentle = 0.1;
+    double share = x < gentle ? x / gentle : 1;
+    return curves ? accel_channels_by_curves(c, curves, x * accel_curves_worst(curves), share)
+                  : accel_channels_rank(c, x);
+}
+
 static enum accel_err at_ratio(struct counting *s, double ratio)
 {
     s->ratio = ratio;
-    ACCEL_TRY(accel_channels_rank(s->c, ratio));
+    ACCEL_TRY(accel_channels_at(s->c, s->curves, ratio));
     return count_left(&s->got, s);
 }
 
@@ -166,10 +178,10 @@ static double wanted(const struct accel_config *target, const char *key)
 }
 
 enum accel_err accel_channels_search(struct accel_left *reached, struct accel_channels *c,
-                                     struct accel_model *m)
+                                     const struct accel_curves *curves, struct accel_model *m)
 {
     const struct accel_config *target = c->config->target;
-    struct counting s = {.c = c, .m = m, .search = true};
+    struct counting s = {.c = c, .curves = curves, .m = m, .search = true};
     s.want = (struct accel_left){wanted(target, "macs"), wanted(target, "params"),
                                  wanted(target, "bytes")};
     ACCEL_TRY(run(&s));

@@ -251,16 +251,25 @@ static enum accel_err tell_all(struct accel_prune_plan *p, const struct accel_mo
     return err;
 }
 
-enum accel_err accel_structured_build(struct accel_prune_plan *p, struct accel_model *m,
-                                      const struct accel_prune_config *c)
+enum accel_err accel_structured_choose(struct accel_prune_plan *p, struct accel_model *m,
+                                       const struct accel_prune_config *c,
+                                       const struct accel_channel_statistics *by)
 {
+    struct accel_left left;
     ACCEL_TRY(accel_groups_build(&p->groups, m, NULL));
-    ACCEL_TRY(accel_channels_choose(&p->channels, p->groups, p->targets, c, NULL, p->log));
-    if (c->target) {
-        struct accel_left left;
-        ACCEL_TRY(accel_channels_search(&left, p->channels, m));
-    }
+    ACCEL_TRY(accel_channels_choose(&p->channels, p->groups, p->targets, c, by, p->log));
+    if (!c->target && !c->ratios_from)
+        return ACCEL_OK;
+    if (c->ratios_from)
+        ACCEL_TRY(accel_curves_read(&p->curves, c->ratios_from->text));
+    return accel_config_find(c->target, "accuracy_drop")
+               ? ACCEL_OK /* measured by the caller: accel_channels_at() */
+               : accel_channels_search(&left, p->channels, p->curves, m);
+}
+
+enum accel_err accel_prune_cut(struct accel_prune_plan *p, struct accel_model *m)
+{
     ACCEL_TRY(accel_cut_plan_new(&p->cut, p->groups, p->channels->gone));
-    ACCEL_TRY(c->shrink ? accel_cut_slice(p->cut, m) : accel_cut_mask(p->cut, m));
+    ACCEL_TRY(p->channels->config->shrink ? accel_cut_slice(p->cut, m) : accel_cut_mask(p->cut, m));
     return tell_all(p, m);
 }

@@ -5,9 +5,9 @@
 
 #include "prune/prune.h"
 
-/* Chooses channels and cuts them out of the model, or puts edits on it. Completes the plan's rows;
- * adds rows for other constants that changed. */
-enum accel_err accel_structured_build(struct accel_prune_plan *p, struct accel_model *m,
-                                      const struct accel_prune_config *c) ACCEL_CHECKED;
+/* Scores channels and chooses among them; the model is not changed. */
+enum accel_err accel_structured_choose(struct accel_prune_plan *p, struct accel_model *m,
+                                       const struct accel_prune_config *c,
+                                       const struct accel_channel_statistics *by) ACCEL_CHECKED;
 
 #endif

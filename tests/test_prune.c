@@ -67,7 +67,7 @@ static enum accel_err net_plan(void)
 {
     struct accel_targets *t = w.targets;
     w.targets = NULL;
-    return accel_prune_plan_new(&w.plan, w.model, t, &w.config, &w.log);
+    return accel_prune_plan_new(&w.plan, w.model, t, &w.config, NULL, &w.log);
 }
 
 static enum accel_err sink(void *ctx, uint64_t first, uint64_t count, const void *elem)

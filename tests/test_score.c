@@ -5,7 +5,7 @@
 #include "tests/t.h"
 #include "tools/score.h"
 
-static struct accel_score s;
+static struct accel_evaluation s;
 
 static void end(void)
 {

@@ -131,6 +131,11 @@ void accel_batches_close(struct accel_batches *b)
     *b = (struct accel_batches){0};
 }
 
+void accel_batches_rewind(struct accel_batches *b)
+{
+    b->next = b->n = 0;
+}
+
 enum accel_err accel_batches_next(struct accel_batches *b)
 {
     int64_t left = b->set->n - b->next;

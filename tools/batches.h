@@ -31,6 +31,9 @@ void accel_batches_close(struct accel_batches *b);
 /* Reads the next batch; b->n is 0 when there is none. */
 enum accel_err accel_batches_next(struct accel_batches *b) ACCEL_CHECKED;
 
+/* The first batch comes next again. */
+void accel_batches_rewind(struct accel_batches *b);
+
 /* Sets the inputs of a model to the batch. They are borrowed until the next call of this for the
  * same batches. Types of real numbers are converted; axes of size 1 may be missing or more, and
  * samples may be flat. */

@@ -6,8 +6,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "tools/batches.h"
-#include "tools/progress.h"
-#include "tools/score.h"
+#include "tools/evaluate.h"
 #include "tools/table.h"
 
 #define AT(field) offsetof(struct accel_options, field)
@@ -25,54 +24,6 @@ static const struct accel_option options[] = {
 };
 static const char *const unused[] = {"output", "config", "set", "report", "dry-run", NULL};
 
-/* The output that is scored: the first one of real numbers. */
-static enum accel_err find_output(int *out, const struct accel_feed *f)
-{
-    for (*out = 0; *out < accel_plan_n_outputs(f->plan); ++*out) {
-        const struct accel_array *y = accel_plan_output(f->plan, *out);
-        if (accel_dtype_find((int)y->dtype)->cls == ACCEL_CLASS_REAL)
-            return ACCEL_OK;
-    }
-    return accel_fail(ACCEL_ENOSUP, "%.1000s: it has no output of real numbers", f->path);
-}
-
-static enum accel_err add_batch(struct accel_score *s, struct accel_feed *f,
-                                const struct accel_batches *b)
-{
-    int k;
-    ACCEL_TRY(find_output(&k, f));
-    const struct accel_array *y = accel_plan_output(f->plan, k);
-    enum accel_err err = b->set->label_kind == ACCEL_LABEL_CLASS
-                             ? accel_score_classes(s, y, b->n, b->label, b->next - b->n)
-                             : accel_score_values(s, y, b->n, b->label, b->set->label_width);
-    return err ? accel_fail_in(err, "%.500s: output '%.200s'", f->path,
-                               accel_plan_output_value(f->plan, k)->name)
-               : ACCEL_OK;
-}
-
-static enum accel_err score_all(struct accel_score *s, struct accel_job *job, struct accel_feed *f,
-                                struct accel_batches *b)
-{
-    struct accel_progress progress;
-    enum accel_err err = ACCEL_OK;
-    if (b->set->label_kind == ACCEL_LABEL_NONE)
-        return accel_fail(ACCEL_EARG, "the data set has no labels");
-    accel_progress_begin(&progress, "accel-eval", "scoring", job->opt.quiet);
-    progress.unit = "samples";
-    for (;;) {
-        ACCEL_GOTO(err, accel_batches_next(b));
-        if (!b->n)
-            break;
-        ACCEL_GOTO(err, accel_batches_feed(b, f));
-        ACCEL_GOTO(err, accel_feed_run(f, &job->log));
-        ACCEL_GOTO(err, add_batch(s, f, b));
-        ACCEL_GOTO(err, accel_progress_step(&progress, (uint64_t)b->next, (uint64_t)b->set->n));
-    }
-done:
-    accel_progress_end(&progress);
-    return err;
-}
-
 static void class_text(char buf[24], const struct accel_dataset *d, int64_t c)
 {
     if (c < d->n_class_name)
@@ -82,7 +33,7 @@ static void class_text(char buf[24], const struct accel_dataset *d, int64_t c)
 }
 
 /* Few classes: the whole square, labels down, predictions across. */
-static void show_square(struct accel_job *job, const struct accel_score *s,
+static void show_square(struct accel_job *job, const struct accel_evaluation *s,
                         const struct accel_dataset *d)
 {
     struct accel_column column[SHOWN + 3] = {{"label", false, true}};
@@ -118,7 +69,8 @@ static const struct accel_column pair_columns[] = {
     {"label", false, true}, {"taken for", false, true}, {"samples", true, false}, {0}};
 
 /* Many classes: the pairs that are mistaken for each other most often. */
-static void show_pairs(struct accel_job *job, struct accel_score *s, const struct accel_dataset *d)
+static void show_pairs(struct accel_job *job, struct accel_evaluation *s,
+                       const struct accel_dataset *d)
 {
     struct accel_table t;
     int64_t n = s->n_class;
@@ -145,7 +97,8 @@ static void show_pairs(struct accel_job *job, struct accel_score *s, const struc
     accel_table_clear(&t);
 }
 
-static void show_text(struct accel_job *job, struct accel_score *s, const struct accel_dataset *d)
+static void show_text(struct accel_job *job, struct accel_evaluation *s,
+                      const struct accel_dataset *d)
 {
     char n[32];
     accel_str_addf(&job->out, "samples  %s\n", accel_text_count(n, s->n));
@@ -164,7 +117,7 @@ static void show_text(struct accel_job *job, struct accel_score *s, const struct
         s->n_class <= SHOWN ? show_square(job, s, d) : show_pairs(job, s, d);
 }
 
-static void show_json(struct accel_job *job, const struct accel_score *s,
+static void show_json(struct accel_job *job, const struct accel_evaluation *s,
                       const struct accel_dataset *d)
 {
     struct accel_json j = {.out = job->out};
@@ -206,7 +159,7 @@ static enum accel_err run(struct accel_job *job)
     const struct accel_plan_options opt = {.max_steps = job->opt.max_steps};
     struct accel_batches b = {0};
     struct accel_feed f;
-    struct accel_score s = {.want_confusion = job->opt.verbose};
+    struct accel_evaluation s = {.want_confusion = job->opt.verbose};
     if (!job->opt.data)
         return accel_fail(ACCEL_EARG, "--data is missing: accel-eval %s", job->command->usage);
     accel_job_note(job, "start");
@@ -215,7 +168,7 @@ static enum accel_err run(struct accel_job *job)
     enum accel_err err = accel_batches_open(&b, job, job->opt.data, ACCEL_SPLIT_TEST, &f, BATCH);
     accel_job_note(job, "data read");
     if (!err)
-        err = score_all(&s, job, &f, &b);
+        err = accel_evaluate(&s, job, &f, &b, true);
     accel_job_note(job, "scored");
     if (!err && s.n_nan)
         accel_warn(&job->log, "%lld outputs are no numbers", (long long)s.n_nan);

@@ -8,8 +8,10 @@
 #include "onnx/onnx.h"
 #include "prune/prune.h"
 #include "tools/difference.h"
+#include "tools/latency.h"
 #include "tools/progress.h"
 #include "tools/report.h"
+#include "tools/sensitivity.h"
 #include "tools/tools.h"
 
 #include <math.h>
@@ -32,16 +34,20 @@ static const struct accel_option options[] = {
      0, 0},
     {"groups", 0, ACCEL_OPTION_FLAG, AT(groups), NULL,
      "show the sets of coupled channels: members, channels, what is in the way", 0, 0},
+    {"sensitivity", 0, ACCEL_OPTION_FLAG, AT(sensitivity), NULL,
+     "measure accuracy against the share of channels cut, set by set (needs --data); the result, "
+     "by default MODEL's stem + .sensitivity.json, feeds back as \"ratios_from\"",
+     0, 0},
+    {"latency", 0, ACCEL_OPTION_FLAG, AT(latency), NULL,
+     "time the old and the new model and report both", 0, 0},
     {"check", 0, ACCEL_OPTION_FLAG, AT(check), NULL,
      "run the old and the new model on the same inputs and report the difference", 0, 0},
     {"data", 0, ACCEL_OPTION_TEXT, AT(data), "SPEC",
-     "data set that --check runs on instead of random inputs: KIND[:PATH][?key=value&...]", 0, 0},
+     "data set to measure and check on: KIND[:PATH][?key=value&...]", 0, 0},
     {"allow-linked-data", 0, ACCEL_OPTION_FLAG, AT(allow_linked_data), NULL,
      "follow the symbolic links of model caches to external data", 0, 0},
     {0},
 };
-static const char *const later[] = {"sensitivity", "accuracy by ratio", "latency",
-                                    "fast kernels to time", NULL};
 
 enum { BATCH = 64 }; /* samples that --check --data runs at once */
 
@@ -60,11 +66,11 @@ struct prune {
 };
 
 /* "dir/net.v2.onnx" → "dir/net.v2.pruned.onnx" */
-static enum accel_err output_name(char **out, const char *input, const char *given)
+static enum accel_err output_name(char **out, const char *input, const char *given,
+                                  const char *tail)
 {
-    static const char tail[] = ".pruned.onnx";
     size_t len = strlen(given ? given : input);
-    *out = accel_calloc(len + sizeof tail, 1);
+    *out = accel_calloc(len + strlen(tail) + 1, 1);
     if (!*out)
         return accel_fail_nomem();
     strcpy(*out, given ? given : input);
@@ -100,6 +106,24 @@ static enum accel_err check(struct accel_differences *d, struct prune *p)
     return err;
 }
 
+/* --latency: both models, one after the other. */
+static enum accel_err time_both(struct accel_latency *l, struct prune *p)
+{
+    struct accel_feed f = {0};
+    const struct accel_plan_options opt = {0};
+    enum accel_err err = accel_feed_open(&f, p->job, p->input, &opt);
+    if (!err)
+        err = accel_latency_measure(&l->before_ms, p->job, &f);
+    accel_feed_close(&f);
+    if (err)
+        return err;
+    err = accel_feed_borrow(&f, p->model, p->input, &opt);
+    if (!err)
+        err = accel_latency_measure(&l->after_ms, p->job, &f);
+    accel_feed_close(&f);
+    return err;
+}
+
 /* A report must not land on the model it reports about. */
 static enum accel_err check_report_path(const struct prune *p, const char *report)
 {
@@ -112,7 +136,8 @@ static enum accel_err check_report_path(const struct prune *p, const char *repor
 }
 
 static enum accel_err show_report(struct prune *p, uint64_t size,
-                                  const struct accel_differences *check)
+                                  const struct accel_differences *check,
+                                  const struct accel_latency *latency)
 {
     struct accel_job *job = p->job;
     const struct accel_report r = {
@@ -133,6 +158,7 @@ static enum accel_err show_report(struct prune *p, uint64_t size,
         .coupled = p->coupled,
         .groups = job->opt.groups,
         .check = check,
+        .latency = latency,
         .log = &job->log,
     };
     if (job->opt.json) {
@@ -158,10 +184,13 @@ static enum accel_err make_report(struct prune *p, uint64_t size)
 {
     struct accel_differences d = {0};
     ACCEL_TRY(accel_prune_finish(p->plan, p->model));
+    struct accel_latency l;
     enum accel_err err = p->job->opt.check ? check(&d, p) : ACCEL_OK;
+    if (!err && p->job->opt.latency)
+        err = time_both(&l, p);
     accel_job_warn(p->job, &p->model->log);
     if (!err)
-        err = show_report(p, size, p->job->opt.check ? &d : NULL);
+        err = show_report(p, size, p->job->opt.check ? &d : NULL, p->job->opt.latency ? &l : NULL);
     accel_differences_clear(&d);
     return err;
 }
@@ -212,6 +241,91 @@ static enum accel_err of_model(struct prune *p, enum accel_err err)
                : err;
 }
 
+/* The data set of --data, else the config's. */
+static const char *data_of(const struct prune *p)
+{
+    return p->job->opt.data ? p->job->opt.data : p->config->data;
+}
+
+static enum accel_err check_options(const struct prune *p)
+{
+    const struct accel_options *opt = &p->job->opt;
+    const char *channels = opt->groups ? "--groups" : opt->sensitivity ? "--sensitivity" : NULL;
+    if (channels && p->config->pattern != ACCEL_PATTERN_CHANNEL)
+        return accel_fail(ACCEL_EARG,
+                          "%s is for pruners that score channels; '%s' removes single weights",
+                          channels, p->config->pruner);
+    if (opt->sensitivity && !data_of(p))
+        return accel_fail(ACCEL_EARG, "--sensitivity needs --data");
+    return ACCEL_OK;
+}
+
+/* target.accuracy_drop: what may go is found by measuring. */
+static enum accel_err keep_accuracy(struct prune *p)
+{
+    struct accel_trial t;
+    const struct accel_config *k =
+        p->config->target ? accel_config_find(p->config->target, "accuracy_drop") : NULL;
+    double drop;
+    if (!k)
+        return ACCEL_OK;
+    if (!data_of(p))
+        return accel_config_fail(k, true, "accuracy_drop needs --data: it is measured");
+    ACCEL_TRY(accel_trial_open(&t, p->job, p->input, data_of(p)));
+    enum accel_err err = accel_trial_search(&drop, &t, p->plan, k->number);
+    accel_trial_close(&t);
+    return err;
+}
+
+static enum accel_err write_text(const char *path, const struct accel_str *s)
+{
+    struct accel_out *out;
+    ACCEL_TRY(accel_out_open(&out, path));
+    enum accel_err err = accel_out_write(out, accel_str_get(s), s->len);
+    if (!err)
+        err = accel_out_finish(out);
+    if (!err)
+        err = accel_out_commit(out);
+    accel_out_close(out);
+    return err;
+}
+
+static enum accel_err show_sensitivity(struct prune *p, const struct accel_sensitivity *s)
+{
+    struct accel_job *job = p->job;
+    struct accel_json j = {0};
+    struct accel_str html = {0};
+    accel_sensitivity_json(&j, s);
+    if (job->opt.report)
+        accel_sensitivity_page(&html, s, p->input);
+    enum accel_err err = j.out.failed || html.failed ? accel_fail_nomem() : ACCEL_OK;
+    if (!err && !job->opt.dry_run)
+        err = write_text(p->output, &j.out);
+    if (!err && job->opt.report)
+        err = write_text(job->opt.report, &html);
+    if (!err && job->opt.json)
+        accel_str_addn(&job->out, j.out.at, j.out.len);
+    else if (!err) {
+        accel_sensitivity_text(&job->out, s, job->width, job->color);
+        if (!job->opt.dry_run)
+            accel_str_addf(&job->out, "\nWritten: %s\n", p->output);
+    }
+    accel_str_clear(&html);
+    accel_json_clear(&j);
+    return err;
+}
+
+static enum accel_err write_sensitivity(struct prune *p)
+{
+    struct accel_sensitivity s;
+    enum accel_err err = accel_sensitivity_run(&s, p->job, p->input, data_of(p), p->plan, p->model);
+    accel_job_warn(p->job, &p->model->log);
+    if (!err)
+        err = show_sensitivity(p, &s);
+    accel_sensitivity_clear(&s);
+    return err;
+}
+
 static enum accel_err prune(struct prune *p)
 {
     struct accel_job *job = p->job;
@@ -219,7 +333,8 @@ static enum accel_err prune(struct prune *p)
     accel_job_note(job, "start");
     ACCEL_TRY(accel_job_config(job));
     ACCEL_TRY(accel_prune_config_parse(&p->config, job->config, job->opt.pruner));
-    ACCEL_TRY(output_name(&p->output, p->input, job->opt.output));
+    ACCEL_TRY(output_name(&p->output, p->input, job->opt.output,
+                          job->opt.sensitivity ? ".sensitivity.json" : ".pruned.onnx"));
     if (job->opt.report)
         ACCEL_TRY(check_report_path(p, job->opt.report));
     accel_job_note(job, "config read");
@@ -230,12 +345,14 @@ static enum accel_err prune(struct prune *p)
     ACCEL_TRY(of_model(p, accel_model_macs(&p->macs, p->model)));
     accel_job_note(job, "shapes inferred");
     p->config->seed = (uint64_t)job->opt.seed;
-    if (job->opt.groups && p->config->pattern != ACCEL_PATTERN_CHANNEL)
-        return accel_fail(ACCEL_EARG,
-                          "--groups is for pruners that score channels; '%s' removes "
-                          "single weights",
-                          p->config->pruner);
-    ACCEL_TRY(of_model(p, accel_prune_build(&p->plan, p->model, p->config, &p->model->log)));
+    ACCEL_TRY(check_options(p));
+    ACCEL_TRY(of_model(p, accel_prune_choose(&p->plan, p->model, p->config, NULL, &p->model->log)));
+    if (job->opt.sensitivity)
+        return of_model(p, write_sensitivity(p));
+    if (p->plan->channels) {
+        ACCEL_TRY(of_model(p, keep_accuracy(p)));
+        ACCEL_TRY(of_model(p, accel_prune_cut(p->plan, p->model)));
+    }
     p->macs_after = p->macs; /* zeros change no shape */
     if (p->plan->cut && p->config->shrink)
         ACCEL_TRY(of_model(p, accel_model_macs(&p->macs_after, p->model)));
@@ -256,8 +373,6 @@ static enum accel_err run(struct accel_job *job)
     if (job->opt.external_data && job->opt.no_external_data)
         return accel_fail(ACCEL_EARG,
                           "--external-data and --no-external-data contradict each other");
-    if (job->opt.data && !job->opt.check)
-        return accel_fail(ACCEL_EARG, "--data needs --check: no pruner built in looks at data");
     struct prune p = {.job = job, .input = job->opt.arg.at[0]};
     enum accel_err err = prune(&p);
     accel_out_close(p.report);
@@ -275,7 +390,6 @@ const struct accel_command accel_command_prune = {
     .summary = "Selects weights of an ONNX model by a config, prunes them and writes the model. "
                "Without -o the result is MODEL's stem + .pruned.onnx.",
     .options = options,
-    .later = later,
     .min_args = 1,
     .max_args = 1,
     .run = run,

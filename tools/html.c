@@ -58,6 +58,7 @@ static const char style[] =
     ".before{fill:var(--before)}.after{fill:var(--after)}"
     ".cut,.axis{fill:none;stroke-width:1;vector-effect:non-scaling-stroke}"
     ".cut{stroke:var(--cut);stroke-width:1.5}.axis{stroke:var(--soft)}"
+    ".curve{fill:none;stroke:var(--after);stroke-width:2;vector-effect:non-scaling-stroke}"
     ".scale{display:flex;justify-content:space-between;color:var(--soft);font-size:11.5px;"
     "font-variant-numeric:tabular-nums}"
     ".legend{display:flex;gap:18px;margin:0 0 12px;color:var(--soft);font-size:13px;flex-wrap:wrap}"
@@ -88,17 +89,28 @@ static const char *file_name(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-static void head(struct accel_str *out, const struct accel_report *r)
+void accel_html_begin(struct accel_str *out, const char *what, const char *file)
 {
     accel_str_add(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
                        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
                        "style-src 'unsafe-inline'\">\n");
-    esc(out, "<title>", file_name(r->input), " - pruning report</title>\n<style>");
+    esc(out, "<title>", file_name(file), " - ");
+    esc(out, "", what, "</title>\n<style>");
     accel_str_add(out, style);
-    accel_str_add(out, "</style>\n</head>\n<body>\n<main>\n<header>\n"
-                       "<p class=\"eyebrow\">Pruning report</p>\n");
-    esc(out, "<h1>", file_name(r->input), "</h1>\n");
+    accel_str_add(out, "</style>\n</head>\n<body>\n<main>\n<header>\n");
+    esc(out, "<p class=\"eyebrow\">", what, "</p>\n");
+    esc(out, "<h1>", file_name(file), "</h1>\n");
+}
+
+void accel_html_end(struct accel_str *out)
+{
+    accel_str_add(out, "<footer>accel " ACCEL_VERSION "</footer>\n</main>\n</body>\n</html>\n");
+}
+
+static void head(struct accel_str *out, const struct accel_report *r)
+{
+    accel_html_begin(out, "Pruning report", r->input);
     esc(out, "<p>Pruner <code>", r->pruner, "</code>, ");
     if (r->output)
         esc(out, "written to <code>", r->output, "</code></p>\n</header>\n");
@@ -184,6 +196,10 @@ static void totals(struct accel_str *out, const struct accel_report *r)
     total(out, "Bytes, data files included", (int64_t)r->size_before, (int64_t)r->size_after);
     total(out, "Multiply-adds for one sample", r->macs_before, r->macs_after);
     accel_str_add(out, "</tbody></table></div>\n");
+    if (r->latency)
+        accel_str_addf(out,
+                       "<p class=\"note\">One run takes %.3g ms of CPU time, %.3g ms before.</p>\n",
+                       r->latency->after_ms, r->latency->before_ms);
     if (*accel_report_note(r))
         esc(out, "<p class=\"note\">", accel_report_note(r), "</p>\n");
 }
@@ -266,5 +282,5 @@ void accel_report_html(struct accel_str *out, const struct accel_report *r)
         accel_report_groups_html(out, r->coupled);
     weights(out, r);
     charts(out, r);
-    accel_str_add(out, "<footer>accel " ACCEL_VERSION "</footer>\n</main>\n</body>\n</html>\n");
+    accel_html_end(out);
 }

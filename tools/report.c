@@ -134,6 +134,12 @@ void accel_report_json(struct accel_json *j, const struct accel_report *r)
         accel_differences_json(j, r->check);
         accel_json_end(j, '}');
     }
+    if (r->latency) {
+        accel_json_object(j, "latency");
+        accel_json_number(j, "before_ms", r->latency->before_ms);
+        accel_json_number(j, "after_ms", r->latency->after_ms);
+        accel_json_end(j, '}');
+    }
     if (r->groups && r->coupled)
         accel_report_groups_json(j, r->coupled);
     accel_json_array(j, "warnings");
@@ -208,6 +214,11 @@ void accel_report_table(struct accel_str *out, const struct accel_report *r, int
     accel_str_addf(out, "\n%s: %d of %d weights pruned", r->pruner, pruned, r->n_row);
     const char *note = accel_report_note(r);
     accel_str_addf(out, ".%s%s\n", *note ? " " : "", note);
+    if (r->latency)
+        accel_str_addf(out,
+                       "One run takes %.3g ms of CPU time, %.3g ms before: %.2f times as fast.\n",
+                       r->latency->after_ms, r->latency->before_ms,
+                       r->latency->before_ms / r->latency->after_ms);
     if (r->groups && r->coupled)
         accel_report_groups_text(out, r->coupled, width, color);
     if (r->check) {

@@ -12,6 +12,11 @@
 #include "prune/prune.h"
 #include "tools/difference.h"
 
+/* Milliseconds of one run of each model (--latency). */
+struct accel_latency {
+    double before_ms, after_ms;
+};
+
 /* Everything borrowed. */
 struct accel_report {
     const char *input, *output; /* paths; output NULL: dry run */
@@ -27,6 +32,7 @@ struct accel_report {
     const struct accel_coupled *coupled;   /* of channels, or NULL */
     bool groups;                           /* --groups: tell of them in text and JSON too */
     const struct accel_differences *check; /* of old and new model, or NULL */
+    const struct accel_latency *latency;   /* or NULL */
     const struct accel_log *log;           /* warnings */
 };
 
@@ -35,6 +41,10 @@ void accel_report_json(struct accel_json *j, const struct accel_report *r);
 
 /* The table for people. */
 void accel_report_table(struct accel_str *out, const struct accel_report *r, int width, bool color);
+
+/* The frame of an HTML page: up to inside the header (which the caller closes), and the end. */
+void accel_html_begin(struct accel_str *out, const char *what, const char *file);
+void accel_html_end(struct accel_str *out);
 
 /* One self-contained HTML file: no script, nothing loaded; light, dark, printable. */
 void accel_report_html(struct accel_str *out, const struct accel_report *r);

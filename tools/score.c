@@ -21,7 +21,7 @@ static double element(const struct accel_array *a, int64_t i)
 }
 
 /* One row of logits or probabilities. Of equal outputs the first one counts as the larger. */
-static void add_row(struct accel_score *s, const double *row, int64_t label)
+static void add_row(struct accel_evaluation *s, const double *row, int64_t label)
 {
     int64_t best = 0, above = 0, c = s->n_class;
     double most = -INFINITY, sum = 0, exps = 0;
@@ -54,7 +54,7 @@ static void add_row(struct accel_score *s, const double *row, int64_t label)
     s->n++;
 }
 
-static enum accel_err begin_classes(struct accel_score *s, const struct accel_array *y)
+static enum accel_err begin_classes(struct accel_evaluation *s, const struct accel_array *y)
 {
     if (s->n_class && s->n_class != y->dim[1])
         return accel_fail(ACCEL_ESHAPE, "the output had %" PRId64 " classes, now %" PRId64,
@@ -68,8 +68,8 @@ static enum accel_err begin_classes(struct accel_score *s, const struct accel_ar
     return ACCEL_OK;
 }
 
-enum accel_err accel_score_classes(struct accel_score *s, const struct accel_array *y, int64_t n,
-                                   const int64_t *label, int64_t first)
+enum accel_err accel_score_classes(struct accel_evaluation *s, const struct accel_array *y,
+                                   int64_t n, const int64_t *label, int64_t first)
 {
     bool flat = y->rank >= 2 && y->dim[0] >= n;
     for (int i = 2; flat && i < y->rank; i++)
@@ -98,8 +98,8 @@ enum accel_err accel_score_classes(struct accel_score *s, const struct accel_arr
     return err;
 }
 
-enum accel_err accel_score_values(struct accel_score *s, const struct accel_array *y, int64_t n,
-                                  const float *label, int64_t width)
+enum accel_err accel_score_values(struct accel_evaluation *s, const struct accel_array *y,
+                                  int64_t n, const float *label, int64_t width)
 {
     int64_t rows = y->rank ? y->dim[0] : 0;
     if (rows < n || y->n / (rows ? rows : 1) != width)
@@ -118,13 +118,13 @@ enum accel_err accel_score_values(struct accel_score *s, const struct accel_arra
     return ACCEL_OK;
 }
 
-double accel_score_loss(const struct accel_score *s)
+double accel_score_loss(const struct accel_evaluation *s)
 {
     return (s->not_probs ? s->log_loss : s->prob_loss) / (double)s->n;
 }
 
-void accel_score_clear(struct accel_score *s)
+void accel_score_clear(struct accel_evaluation *s)
 {
     accel_free(s->confusion);
-    *s = (struct accel_score){0};
+    *s = (struct accel_evaluation){0};
 }

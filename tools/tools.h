@@ -40,7 +40,7 @@ struct accel_options {
     bool dry_run, json, quiet, verbose, no_color, version, help;
     /* prune */
     const char *pruner;
-    bool groups;
+    bool groups, sensitivity, latency;
     bool allow_linked_data, external_data, no_external_data, sparse_initializers;
     /* inspect */
     const char *sort, *format;
