@@ -131,7 +131,11 @@ START_TEST(wrong_use_of_prune_is_named)
     ck_fails(PRUNE("--config", HALF, "--external-data", "--no-external-data"), ACCEL_EARG,
              "contradict");
     ck_fails(PRUNE("--config", HALF, "--pruner", "levle"), ACCEL_EARG, "level");
-    ck_fails(PRUNE("--config", HALF, "--sensitivity"), ACCEL_EARG, "'--sensitivity' needs");
+    ck_fails(PRUNE("--config", HALF, "--sensitivity"), ACCEL_EARG,
+             "--sensitivity is for pruners that score channels; 'level' removes single weights");
+    ck_fails(PRUNE("--config", HALF, "--pruner", "l1_norm", "--sensitivity"), ACCEL_EARG,
+             "--sensitivity needs --data");
+    ck_fails(PRUNE("--config", HALF, "--groups"), ACCEL_EARG, "--groups is for pruners");
     ck_fails(PRUNE("--config", HALF, "--dim", "N"), ACCEL_EARG, "NAME=N, not 'N'");
     ck_fails(PRUNE("--config", HALF, "--dim", "=3"), ACCEL_EARG, "NAME=N");
     ck_fails(PRUNE("--config", HALF, "--input-shape", "input"), ACCEL_EARG, "not 'input'");

@@ -257,6 +257,10 @@ static enum accel_err check_options(const struct prune *p)
                           channels, p->config->pruner);
     if (opt->sensitivity && !data_of(p))
         return accel_fail(ACCEL_EARG, "--sensitivity needs --data");
+    bool measured = p->config->target && accel_config_find(p->config->target, "accuracy_drop");
+    if (opt->data && !opt->check && !opt->sensitivity && !measured)
+        return accel_fail(ACCEL_EARG, "--data needs --check, --sensitivity, or a config that "
+                                      "measures: nothing else looks at data");
     return ACCEL_OK;
 }
 
