@@ -210,7 +210,8 @@ static enum accel_err read_top(struct accel_prune_config *c, const struct accel_
     c->shrink = c->pattern == ACCEL_PATTERN_CHANNEL && (!shrink || shrink->boolean);
     c->reduction =
         how ? (enum accel_reduction)index_of(how->text, reduction_name, 4) : ACCEL_REDUCE_MEAN;
-    c->round_to = integer(map, "round_to", 1);
+    const struct accel_config *round = accel_config_find(map, "round_to");
+    c->round_to = round && round->kind == ACCEL_CONFIG_STRING ? 0 : integer(map, "round_to", 1);
     c->schedule = given(map, "schedule");
     c->fine_tune = given(map, "fine_tune");
     c->target = given(map, "target");

@@ -80,8 +80,9 @@ struct accel_prune_config {
     enum accel_reduction reduction;
     uint64_t seed; /* of score "random"; 0 unless the caller sets it */
     bool shrink, exclude_inputs, allow_missing, strict_nni;
-    int64_t round_to, n, m; /* n:m, 1 <= n < m <= 4096 */
-    const char *data;       /* calibration SPEC or NULL */
+    int64_t round_to; /* >= 1; 0: "auto" */
+    int64_t n, m;     /* n:m, 1 <= n < m <= 4096 */
+    const char *data; /* calibration SPEC or NULL */
     const struct accel_config *schedule, *fine_tune, *target, *repair, *bn_reestimate, *ratios_from,
         *regularize; /* later features: parsed, checked for shape, NULL when absent */
     struct accel_arena arena;

@@ -53,7 +53,7 @@ const struct accel_prune_key accel_prune_key_table[] = {
     {"pattern", P, .kinds = TEXT, .choices = patterns, ANY},
     {"config_list", P, .kinds = ITEMS, .items = MAP, .inner = ACCEL_KEY_SUB_CONFIG, ANY},
     {"shrink", P, .kinds = BOOL, ANY},
-    {"round_to", P, .kinds = INT, .min = 1, .max = 65536},
+    {"round_to", P, .kinds = INT | TEXT, .min = 1, .max = 65536, .choices = LIST("auto")},
     {"n", P, .kinds = INT, .min = 1, .max = 4095},
     {"m", P, .kinds = INT, .min = 2, .max = 4096},
     {"exclude_inputs", P, .kinds = BOOL, ANY},

@@ -193,10 +193,14 @@ enum accel_err accel_channels_search(struct accel_left *reached, struct accel_ch
                           s.want.macs);
     if (meets(&s.got, &s.want))
         return ACCEL_OK;
+    const char *what = s.got.macs > s.want.macs       ? "macs"
+                       : s.got.params > s.want.params ? "params"
+                                                      : "bytes";
+    const double *got = *what == 'm' ? &s.got.macs : *what == 'p' ? &s.got.params : &s.got.bytes;
+    const double *want = *what == 'm'   ? &s.want.macs
+                         : *what == 'p' ? &s.want.params
+                                        : &s.want.bytes;
     return accel_fail(ACCEL_ETARGET,
-                      "the target cannot be reached: at most, %.4g of the MACs, %.4g of the "
-                      "parameters and %.4g of the bytes are left (asked for: macs %g, params %g, "
-                      "bytes %g)",
-                      s.got.macs, s.got.params, s.got.bytes, s.want.macs, s.want.params,
-                      s.want.bytes);
+                      "target %s %g cannot be reached: %.4g is left when all goes that may", what,
+                      *want, *got);
 }

@@ -338,7 +338,7 @@ def valid(path):
 
 def distance(a, b):
     worst = 0.0
-    for x, y in zip(a, b):
+    for x, y in zip(map(np.asarray, a), map(np.asarray, b)):
         if x.shape != y.shape:
             return float("inf")
         if not np.issubdtype(x.dtype, np.floating):
