@@ -295,12 +295,20 @@ static int by_score(const void *x, const void *y)
     return (a->at > b->at) - (a->at < b->at);
 }
 
+/* "auto": runtimes compute with blocks of 8 or 16 channels, so filling up the last block costs no
+ * time. Few channels are not blocked. */
+static int64_t lanes_for(int64_t kept)
+{
+    return kept < 8 ? 1 : kept <= 32 ? 8 : 16;
+}
+
 /* Groups that go from n so that what stays is a multiple of `to`, rounding up; one stays, or `to`
  * if there are as many. */
 static int32_t rounded(int32_t n, int64_t cut, int64_t to)
 {
     int64_t kept = n - cut;
     kept = kept < 1 ? 1 : kept;
+    to = to ? to : lanes_for(kept);
     kept = (kept + to - 1) / to * to;
     return kept > n ? 0 : (int32_t)(n - kept);
 }
