@@ -78,6 +78,13 @@ int accel_net_count(struct accel_net_numbers *out, struct accel_net *net)
     return 0;
 }
 
+/* What needs a data set is a matter of the command: here there is none. */
+static enum accel_err check_config(const struct accel_prune_config *c)
+{
+    const struct accel_config *k = c->repair ? c->repair : c->bn_reestimate;
+    return k ? accel_config_fail(k, true, "%s is for the command accel-prune", k->key) : ACCEL_OK;
+}
+
 int accel_net_prune(struct accel_net *net, const char *config)
 {
     if (net->plan)
@@ -87,6 +94,8 @@ int accel_net_prune(struct accel_net *net, const char *config)
     enum accel_err err = accel_config_read(&file, config);
     if (!err)
         err = accel_prune_config_parse(&parsed, file, NULL);
+    if (!err)
+        err = check_config(parsed);
     if (!err)
         err = accel_prune_build(&net->plan, net->model, parsed, &net->model->log);
     if (err) {

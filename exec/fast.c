@@ -74,10 +74,10 @@ static bool is_read_plain(const struct accel_plan *p, const struct accel_value *
 static const struct accel_node *next_in_chain(const struct accel_plan *p,
                                               const struct accel_value *v, int first)
 {
-    if (v->n_use != 1 || is_read_plain(p, v) || p->opt.watch)
+    if (v->n_use != 1 || is_read_plain(p, v) || accel_plan_shows(p, v))
         return NULL;
     const struct accel_node *n = v->use[0].node;
-    if (!is_candidate(n))
+    if (!is_candidate(n) || (size_t)n->index >= p->n_run)
         return NULL;
     for (int i = 0; i < n->n_in; i++) {
         const struct accel_node *from =
@@ -199,7 +199,7 @@ enum accel_err accel_steps_choose(struct accel_plan *p)
     p->step = accel_calloc(g->n_node, sizeof *p->step);
     p->n_step = p->step ? g->n_node : 0;
     enum accel_err err = q && p->step ? ACCEL_OK : accel_fail_nomem();
-    for (size_t i = 0; !err && i < g->n_node; i++)
+    for (size_t i = 0; !err && i < p->n_run; i++)
         err = choose_node(p, q, g->node[i]);
     accel_free(q);
     if (err || p->workspace_need <= p->workspace_size)

@@ -114,6 +114,7 @@ enum accel_err accel_plan_new(struct accel_plan **out, struct accel_model *m,
     p->opt = *opt;
     if (p->opt.max_steps <= 0)
         p->opt.max_steps = 10000000;
+    p->n_run = m->graph->n_node;
     p->input = accel_calloc(m->graph->n_input, sizeof(struct accel_value *));
     p->given = accel_calloc(m->graph->n_input, sizeof *p->given);
     if (!p->input || !p->given)
@@ -242,6 +243,23 @@ enum accel_err accel_plan_run(struct accel_plan *p)
     }
     p->steps = 0;
     return accel_frame_run(p, p->main);
+}
+
+void accel_plan_stop_after(struct accel_plan *p, int index)
+{
+    size_t all = p->main->graph->n_node;
+    p->n_run = index < 0 || (size_t)index >= all ? all : (size_t)index + 1;
+    p->settled = false;
+}
+
+enum accel_err accel_plan_reload(struct accel_plan *p, const struct accel_value *v)
+{
+    struct accel_cell *c = &p->main->cell[v->index];
+    c->a.data = NULL;
+    p->constant_size -= v->tensor->size;
+    p->settled = false;
+    enum accel_err err = load(p, c, v->tensor);
+    return err ? accel_fail_in(err, "initializer '%.200s'", v->name) : ACCEL_OK;
 }
 
 int accel_plan_n_outputs(const struct accel_plan *p)

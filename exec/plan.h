@@ -25,7 +25,10 @@ typedef enum accel_err (*accel_watch)(void *ctx, const struct accel_value *v,
 
 struct accel_plan_options {
     int64_t max_steps; /* turns that all loops may take together; 0: 10 million */
-    accel_watch watch; /* or NULL; nodes are then not joined to chains */
+    accel_watch watch; /* or NULL */
+    /* Whether the watcher wants to see a value; NULL: all of them, and nodes are then not joined to
+     * chains. Asked when kernels are chosen and after each node. */
+    bool (*wants)(void *watch_ctx, const struct accel_value *v);
     void *watch_ctx;
     struct accel_device *device; /* for fast kernels, outlives the plan; NULL: plain kernels only */
 };
@@ -50,6 +53,13 @@ enum accel_err accel_plan_set_input(struct accel_plan *p, int i,
 /* Runs all nodes. Errors: EARG (an input was not set), ESHAPE or EMODEL with the node in front (an
  * index out of range, a division by zero, shapes that do not fit), ENOMEM. */
 enum accel_err accel_plan_run(struct accel_plan *p) ACCEL_CHECKED;
+
+/* Later runs end after the node with this index of the main graph (outputs behind it are then not
+ * there); -1: after the last. What the watcher wants may be another set from now on. */
+void accel_plan_stop_after(struct accel_plan *p, int index);
+
+/* Reads a constant of the main graph anew, whose elements changed. */
+enum accel_err accel_plan_reload(struct accel_plan *p, const struct accel_value *v) ACCEL_CHECKED;
 
 /* Results of the last run; borrowed until the next. */
 int accel_plan_n_outputs(const struct accel_plan *p);

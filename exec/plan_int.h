@@ -59,6 +59,7 @@ struct accel_plan {
     struct accel_room *room; /* [n_room] what nodes at work need; nested ones stack theirs */
     size_t n_room, n_room_used, room_cap;
     int64_t steps;
+    size_t n_run;            /* nodes of the main graph that run: the first ones */
     struct accel_step *step; /* [n_step] by node->index; NULL: no device */
     size_t n_step, n_fast;
     void *workspace;
@@ -96,6 +97,12 @@ enum accel_err accel_cell_read(struct accel_array *out, struct accel_plan *p,
 
 /* run.c: room of `size` bytes until the node at work ends. */
 enum accel_err accel_plan_room(void **out, struct accel_plan *p, size_t size) ACCEL_CHECKED;
+
+/* Whether the watcher is to see v. */
+static inline bool accel_plan_shows(const struct accel_plan *p, const struct accel_value *v)
+{
+    return p->opt.watch && (!p->opt.wants || p->opt.wants(p->opt.watch_ctx, v));
+}
 
 /* layout.c: gives the main graph's values of known size their places in the block. */
 enum accel_err accel_plan_lay_out(struct accel_plan *p) ACCEL_CHECKED;

@@ -305,16 +305,23 @@ static enum accel_err run_call(struct accel_plan *p, struct accel_frame *f, stru
     return ACCEL_OK;
 }
 
-/* Shows the watcher what a node of the main graph made. */
+static enum accel_err show(struct accel_plan *p, const struct accel_value *v)
+{
+    struct accel_array a;
+    if (!v || !accel_plan_shows(p, v))
+        return ACCEL_OK;
+    ACCEL_TRY(accel_cell_read(&a, p, &p->main->cell[v->index]));
+    return p->opt.watch(p->opt.watch_ctx, v, &a);
+}
+
+/* Shows the watcher what a node of the main graph made, or the chain that begins with it. */
 static enum accel_err show_outputs(struct accel_plan *p, const struct accel_node *n)
 {
-    for (int o = 0; p->opt.watch && o < n->n_out; o++) {
-        struct accel_array a;
-        if (!n->out[o])
-            continue;
-        ACCEL_TRY(accel_cell_read(&a, p, &p->main->cell[n->out[o]->index]));
-        ACCEL_TRY(p->opt.watch(p->opt.watch_ctx, n->out[o], &a));
-    }
+    const struct accel_step *step = p->step ? &p->step[n->index] : NULL;
+    if (step && step->fast)
+        return show(p, step->y);
+    for (int o = 0; o < n->n_out; o++)
+        ACCEL_TRY(show(p, n->out[o]));
     return ACCEL_OK;
 }
 
@@ -322,7 +329,8 @@ enum accel_err accel_frame_run(struct accel_plan *p, struct accel_frame *f)
 {
     struct accel_graph *g = f->graph;
     const struct accel_step *step = f == p->main ? p->step : NULL;
-    for (size_t i = 0; i < g->n_node; i++) {
+    size_t n_run = f == p->main ? p->n_run : g->n_node;
+    for (size_t i = 0; i < n_run; i++) {
         struct accel_node *n = g->node[i];
         if (n->n_out == 1 && n->out[0] && n->out[0]->tensor)
             continue;

@@ -162,6 +162,7 @@ enum accel_err accel_mask_note(struct accel_mask *m, uint64_t first, uint64_t co
     if (first + count < row->n)
         return ACCEL_OK;
     row->zeros_after = m->zeros;
+    row->counted = true;
     row->achieved = row->pruned ? (double)m->zeros / (double)row->n : 0;
     if (!m->count_all) {
         derive_after(row);

@@ -22,6 +22,7 @@ struct accel_prune_row {
     uint64_t n, zeros_before, zeros_after; /* n: elements before */
     const int64_t *dim;                    /* [rank] before */
     const struct accel_cut *cut;           /* [rank] what channels it lost, or NULL */
+    bool counted;                          /* an edit has filled in the numbers below and above */
     double threshold; /* no magnitude above it was removed (for blocks: their mean); NAN: none */
     double max_abs;   /* of the finite elements before */
     uint64_t before[ACCEL_HISTOGRAM_BINS],

@@ -149,7 +149,6 @@ static enum accel_err check_later(const struct accel_prune_config *c,
 {
     const struct accel_config *type = c->schedule ? accel_config_find(c->schedule, "type") : NULL;
     bool one_shot = c->schedule && type && strcmp(type->text, "one_shot") == 0;
-    bool none = c->repair && strcmp(c->repair->text, "none") == 0;
     const struct {
         const struct accel_config *at;
         const char *needs;
@@ -157,8 +156,6 @@ static enum accel_err check_later(const struct accel_prune_config *c,
         {c->fine_tune, "training"},
         {one_shot ? NULL : c->schedule, "fine_tune and training"},
         {c->regularize, "training"},
-        {none ? NULL : c->repair, "--data, and running the network"},
-        {c->bn_reestimate, "--data, and running the network"},
         {c->pattern == ACCEL_PATTERN_CHANNEL ? NULL : c->target, "a pruner that scores channels"},
         {c->pattern == ACCEL_PATTERN_CHANNEL ? NULL : c->ratios_from,
          "a pruner that scores channels"},
@@ -216,6 +213,8 @@ static enum accel_err read_top(struct accel_prune_config *c, const struct accel_
     c->fine_tune = given(map, "fine_tune");
     c->target = given(map, "target");
     c->repair = given(map, "repair");
+    if (c->repair && strcmp(c->repair->text, "none") == 0)
+        c->repair = NULL;
     c->bn_reestimate = given(map, "bn_reestimate");
     c->ratios_from = given(map, "ratios_from");
     c->regularize = given(map, "regularize");

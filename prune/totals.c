@@ -176,6 +176,11 @@ static enum accel_err tensor_add(struct accel_prune_totals *sum, const struct ac
         struct count_pass p = {accel_key_of(t->dtype, false), 0, NULL};
         ACCEL_TRY(accel_tensor_scan(t, room, count_sink, &p));
         before = after = p.zeros;
+        p.zeros = 0;
+        if (t->edit) {
+            ACCEL_TRY(accel_tensor_stream(t, room, count_sink, &p));
+            after = p.zeros;
+        }
     }
     sum->params_before += t->n;
     sum->params += t->n;
@@ -206,7 +211,7 @@ enum accel_err accel_prune_finish(struct accel_prune_plan *p, struct accel_model
     ACCEL_GOTO(err, accel_spectrum_init(&s));
     ACCEL_GOTO(err, fixed_find(&fixed, m));
     for (int i = 0; i < p->n_row; i++)
-        if (!p->row[i].target->tensor->edit && !p->row[i].cut)
+        if (!p->row[i].counted && !p->row[i].cut)
             ACCEL_GOTO(err, row_count(&p->row[i], &room, &s));
     for (size_t i = 0; i < m->n_tensor; i++) {
         const struct accel_tensor *t = m->tensor[i];

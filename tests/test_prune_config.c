@@ -216,7 +216,6 @@ START_TEST(what_is_not_there_is_said)
         {"{\"fine_tune\": {\"epochs\": 2}, " LIST "}", "fine_tune needs training"},
         {"{\"fine_tune\": {\"epoch\": 2}, " LIST "}", "epochs"},
         {"{\"target\": {\"macs\": 0.5}, " LIST "}", "target needs"},
-        {"{\"repair\": \"least_squares\", " LIST "}", "repair needs --data"},
         {"{\"regularize\": {\"type\": \"l1_bn\"}, " LIST "}", "regularize needs training"},
         {"{\"shrink\": true, " LIST "}", "shrink is for pruners that score channels"},
         {"{\"round_to\": 8, " LIST "}", "round_to"},

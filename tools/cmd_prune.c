@@ -10,6 +10,7 @@
 #include "tools/difference.h"
 #include "tools/latency.h"
 #include "tools/progress.h"
+#include "tools/repair.h"
 #include "tools/report.h"
 #include "tools/sensitivity.h"
 #include "tools/tools.h"
@@ -60,6 +61,7 @@ struct prune {
     struct accel_prune_config *config;
     struct accel_prune_plan *plan;
     struct accel_coupled *coupled; /* or NULL */
+    struct accel_repair repair;    /* samples 0: there was none */
     int64_t macs, macs_after;
     struct accel_out *report; /* the HTML file, not yet in place */
     struct accel_progress progress;
@@ -159,6 +161,7 @@ static enum accel_err show_report(struct prune *p, uint64_t size,
         .groups = job->opt.groups,
         .check = check,
         .latency = latency,
+        .repair = p->repair.samples ? &p->repair : NULL,
         .log = &job->log,
     };
     if (job->opt.json) {
@@ -257,8 +260,12 @@ static enum accel_err check_options(const struct prune *p)
                           channels, p->config->pruner);
     if (opt->sensitivity && !data_of(p))
         return accel_fail(ACCEL_EARG, "--sensitivity needs --data");
+    const struct accel_config *repaired =
+        p->config->repair ? p->config->repair : p->config->bn_reestimate;
+    if (repaired && !data_of(p))
+        return accel_config_fail(repaired, true, "%s needs --data", repaired->key);
     bool measured = p->config->target && accel_config_find(p->config->target, "accuracy_drop");
-    if (opt->data && !opt->check && !opt->sensitivity && !measured)
+    if (opt->data && !opt->check && !opt->sensitivity && !measured && !repaired)
         return accel_fail(ACCEL_EARG, "--data needs --check, --sensitivity, or a config that "
                                       "measures: nothing else looks at data");
     return ACCEL_OK;
@@ -279,6 +286,29 @@ static enum accel_err keep_accuracy(struct prune *p)
     enum accel_err err = accel_trial_search(&drop, &t, p->plan, k->number);
     accel_trial_close(&t);
     return err;
+}
+
+/* What pruning cost comes back from activations; no labels are looked at. */
+static enum accel_err repair(struct prune *p)
+{
+    const struct accel_prune_config *c = p->config;
+    const struct accel_config *batches =
+        c->bn_reestimate ? accel_config_find(c->bn_reestimate, "batches") : NULL;
+    const struct accel_repair_options how = {
+        .path = p->input,
+        .data = data_of(p),
+        .least_squares = c->repair != NULL,
+        .bn_batches = batches            ? batches->integer
+                      : c->bn_reestimate ? 10
+                                         : 0,
+        .cut = c->shrink ? p->plan->cut : NULL,
+        .seed = (uint64_t)p->job->opt.seed,
+    };
+    if (!c->repair && !c->bn_reestimate)
+        return ACCEL_OK;
+    ACCEL_TRY(accel_repair_run(&p->repair, p->job, p->model, &how));
+    accel_job_note(p->job, "repaired");
+    return ACCEL_OK;
 }
 
 static enum accel_err write_text(const char *path, const struct accel_str *s)
@@ -363,6 +393,7 @@ static enum accel_err prune(struct prune *p)
     if (p->plan->channels && (job->opt.groups || job->opt.report))
         ACCEL_TRY(accel_coupled_build(&p->coupled, p->plan));
     accel_job_note(job, "weights selected and ranked");
+    ACCEL_TRY(of_model(p, repair(p)));
     ACCEL_TRY(of_model(p, write_model(p)));
     accel_job_note(job, job->opt.dry_run ? "pruned without writing" : "pruned and written");
     if (!job->opt.json)
@@ -380,6 +411,7 @@ static enum accel_err run(struct accel_job *job)
     struct prune p = {.job = job, .input = job->opt.arg.at[0]};
     enum accel_err err = prune(&p);
     accel_out_close(p.report);
+    accel_repair_clear(&p.repair);
     accel_coupled_free(p.coupled);
     accel_prune_plan_free(p.plan);
     accel_model_free(p.model);

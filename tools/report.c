@@ -140,6 +140,8 @@ void accel_report_json(struct accel_json *j, const struct accel_report *r)
         accel_json_number(j, "after_ms", r->latency->after_ms);
         accel_json_end(j, '}');
     }
+    if (r->repair)
+        accel_repair_json(j, r->repair);
     if (r->groups && r->coupled)
         accel_report_groups_json(j, r->coupled);
     accel_json_array(j, "warnings");
@@ -219,6 +221,8 @@ void accel_report_table(struct accel_str *out, const struct accel_report *r, int
                        "One run takes %.3g ms of CPU time, %.3g ms before: %.2f times as fast.\n",
                        r->latency->after_ms, r->latency->before_ms,
                        r->latency->before_ms / r->latency->after_ms);
+    if (r->repair)
+        accel_repair_text(out, r->repair, width, color);
     if (r->groups && r->coupled)
         accel_report_groups_text(out, r->coupled, width, color);
     if (r->check) {

@@ -11,6 +11,7 @@
 #include "prune/coupled.h"
 #include "prune/prune.h"
 #include "tools/difference.h"
+#include "tools/repair.h"
 
 /* Milliseconds of one run of each model (--latency). */
 struct accel_latency {
@@ -33,6 +34,7 @@ struct accel_report {
     bool groups;                           /* --groups: tell of them in text and JSON too */
     const struct accel_differences *check; /* of old and new model, or NULL */
     const struct accel_latency *latency;   /* or NULL */
+    const struct accel_repair *repair;     /* or NULL */
     const struct accel_log *log;           /* warnings */
 };
 
