@@ -93,7 +93,7 @@ static enum accel_err dynamic_infer(struct accel_node *n)
 
 /* ------------------------------------------------------------------ links */
 
-/* Axis `axis` of X and Y, and scale and zero point where they lie along it. Blocks are a wall. */
+/* Axis `axis` of X and Y, and scale and zero point where they lie along it. */
 static void link_axis(struct accel_links *l, int axis, bool scaled)
 {
     const struct accel_node *n = l->node;
@@ -105,10 +105,32 @@ static void link_axis(struct accel_links *l, int axis, bool scaled)
     accel_links_axes(l, count, at);
 }
 
+/* Scales in a grid: along the axis whole blocks stand or fall with their scales, the other axes go
+ * index by index. */
+static void link_blocks(struct accel_links *l, int rank, int along, int64_t block)
+{
+    const struct accel_node *n = l->node;
+    int64_t size = accel_slot_size(n, 0, along);
+    int zero = accel_link_in(n, 2), y = accel_link_out(n, 0);
+    if (accel_operand_rank(n, 1) != rank || (zero >= 0 && accel_operand_rank(n, 2) != rank))
+        return;
+    for (int axis = 0; axis < rank; axis++)
+        if (axis != along)
+            accel_links_axes(
+                l, 4, (const struct accel_axis[]){{0, axis}, {y, axis}, {1, axis}, {zero, axis}});
+    if (size > 0 && size % block == 0)
+        accel_links_tie(l, size / block, 4,
+                        (const struct accel_side[]){
+                            accel_side_rep(0, along, block), accel_side_rep(y, along, block),
+                            accel_side_whole(1, along), accel_side_whole(zero, along)});
+}
+
 static void links(const struct accel_node *n, struct accel_links *l)
 {
     const struct quantize_params *p = n->params;
     int rank = accel_slot_rank(n, 0), along = -1;
+    if (p->block && rank > 0 && !accel_axis_of(&along, p->axis, rank))
+        link_blocks(l, rank, along, p->block);
     if (p->block || accel_operand_rank(n, 1) > 1 || accel_operand_rank(n, 2) > 1)
         return;
     if (rank > 0 && accel_operand_rank(n, 1) == 1 && accel_operand_dim(n, 1, 0).n != 1 &&

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "prune/cut.h"
-#include "prune/target.h"
+#include "prune/scale_map.h"
 
 struct blank {
     struct accel_edit edit;
@@ -14,8 +14,8 @@ struct blank {
     uint64_t block; /* elements behind one index of `axis` */
     bool **gone;    /* [rank][dim] or NULL */
     int bits;
-    uint8_t *fill; /* [n_fill] the stored element that stands for zero; NULL: zero bits */
-    uint64_t n_fill, fill_stride; /* index: element / fill_stride % n_fill */
+    uint8_t *fill; /* [] 8 bytes each: the stored element that stands for zero; NULL: zero bits */
+    struct accel_scale_map map; /* which of them */
 };
 
 static bool row_gone(const struct blank *b, uint64_t row)
@@ -31,7 +31,7 @@ static bool row_gone(const struct blank *b, uint64_t row)
 
 static void set_one(const struct blank *b, uint8_t *elem, uint64_t at, uint64_t i)
 {
-    const uint8_t *from = b->fill + (at / b->fill_stride % b->n_fill) * 8;
+    const uint8_t *from = b->fill + accel_scale_index(&b->map, at) * 8;
     if (b->bits >= 8) {
         memcpy(elem + i * ((unsigned)b->bits / 8), from, (unsigned)b->bits / 8);
         return;
@@ -83,37 +83,33 @@ static void blank_free(struct accel_edit *e)
         accel_free(b->gone[a]);
     accel_free(b->gone);
     accel_free(b->fill);
+    accel_scale_map_clear(&b->map);
     accel_free(b);
 }
 
 static const struct accel_edit_ops ops = {prepare, apply, blank_free};
 
-/* The stored elements that stand for zero: one, or one for each index of the scale's axis. */
+/* The stored elements that stand for zero: zero points, or zero. */
 static enum accel_err read_fill(struct blank *b, const struct accel_tensor *t,
                                 const struct accel_node *n)
 {
     const struct accel_value *v = n->n_in > 2 ? n->in[2] : NULL;
     const struct accel_tensor *zero = v ? v->tensor : NULL;
-    b->n_fill = zero ? zero->n : 1;
-    b->fill_stride = 1;
-    b->fill = accel_calloc(b->n_fill, 8);
-    uint8_t *stored = accel_calloc(b->n_fill + 1, 8);
-    if (!b->fill || !stored) {
-        accel_free(stored);
-        return accel_fail_nomem();
-    }
-    enum accel_err err = zero ? accel_tensor_read(zero, 0, zero->n, stored) : ACCEL_OK;
-    for (uint64_t i = 0; zero && i < zero->n; i++)
-        if (b->bits >= 8)
-            memcpy(b->fill + i * 8, stored + i * ((unsigned)b->bits / 8), (unsigned)b->bits / 8);
+    if (!zero)
+        return ACCEL_OK;
+    ACCEL_TRY(accel_scale_map_init(&b->map, t, zero, n));
+    b->fill = accel_calloc(zero->n, 8);
+    uint8_t *stored = accel_calloc(zero->size + 8, 1);
+    enum accel_err err = b->fill && stored ? ACCEL_OK : accel_fail_nomem();
+    if (!err)
+        err = accel_tensor_read(zero, 0, zero->n, stored);
+    unsigned bits = (unsigned)b->bits, low = (1u << (bits < 8 ? bits : 8)) - 1;
+    for (uint64_t i = 0; !err && i < zero->n; i++)
+        if (bits >= 8)
+            memcpy(b->fill + i * 8, stored + i * (bits / 8), bits / 8);
         else
-            b->fill[i * 8] =
-                (uint8_t)(stored[i * (unsigned)b->bits / 8] >> (i * (unsigned)b->bits % 8) &
-                          ((1u << b->bits) - 1));
+            b->fill[i * 8] = (uint8_t)(stored[i * bits / 8] >> i * bits % 8 & low);
     accel_free(stored);
-    int along = zero && zero->n > 1 ? accel_scale_axis(n, zero, t->rank) : -1;
-    for (int a = t->rank - 1; along >= 0 && a > along; a--)
-        b->fill_stride *= (uint64_t)t->dim[a];
     return err;
 }
 

@@ -8,6 +8,8 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "prune/groups.h"
+#include "prune/scale_map.h"
 
 struct pass {
     const struct accel_target *t;
@@ -15,8 +17,8 @@ struct pass {
     int64_t n;     /* channels */
     int64_t inner; /* elements behind one index of the axis */
     bool square;
-    double *scale, *zero; /* [n_scale] of stored integers, or NULL */
-    uint64_t n_scale, scale_stride;
+    double *scale, *zero; /* of stored integers, or NULL */
+    struct accel_scale_map map, zero_map;
     float *wide; /* FPGM: all elements, channel by channel */
 };
 
@@ -51,8 +53,8 @@ static void scatter(struct pass *p, uint64_t at, const float *x, uint64_t n)
 static void dequantize(const struct pass *p, uint64_t at, float *x, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) {
-        uint64_t k = (at + i) / p->scale_stride % p->n_scale;
-        x[i] = (float)(((double)x[i] - p->zero[k]) * p->scale[k]);
+        double zero = p->zero ? p->zero[accel_scale_index(&p->zero_map, at + i)] : 0;
+        x[i] = (float)(((double)x[i] - zero) * p->scale[accel_scale_index(&p->map, at + i)]);
     }
 }
 
@@ -80,17 +82,17 @@ static enum accel_err sink(void *ctx, uint64_t first, uint64_t count, const void
     return ACCEL_OK;
 }
 
-static enum accel_err read_f64(double **out, const struct accel_tensor *t, uint64_t n)
+static enum accel_err read_f64(double **out, const struct accel_tensor *t)
 {
-    void *stored = accel_calloc(t ? t->size + 1 : 1, 1);
+    void *stored = accel_calloc(t->size + 1, 1);
     enum accel_err err = ACCEL_OK;
-    *out = accel_calloc(n, sizeof **out);
+    *out = accel_calloc(t->n, sizeof **out);
     if (!stored || !*out)
         err = accel_fail_nomem();
-    if (!err && t)
+    if (!err)
         err = accel_tensor_read(t, 0, t->n, stored);
-    if (!err && t)
-        accel_dtype_to_f64(t->dtype, stored, 0, (size_t)(t->n < n ? t->n : n), *out);
+    if (!err)
+        accel_dtype_to_f64(t->dtype, stored, 0, (size_t)t->n, *out);
     accel_free(stored);
     return err;
 }
@@ -100,12 +102,12 @@ static enum accel_err read_scales(struct pass *p)
     const struct accel_target *t = p->t;
     if (!t->scale)
         return ACCEL_OK;
-    p->n_scale = t->scale->n;
-    p->scale_stride = 1;
-    for (int a = t->tensor->rank - 1; t->scale_axis >= 0 && a > t->scale_axis; a--)
-        p->scale_stride *= (uint64_t)t->tensor->dim[a];
-    ACCEL_TRY(read_f64(&p->scale, t->scale, p->n_scale));
-    return read_f64(&p->zero, t->zero_point, p->n_scale);
+    ACCEL_TRY(accel_scale_map_init(&p->map, t->tensor, t->scale, t->scaled_by));
+    ACCEL_TRY(read_f64(&p->scale, t->scale));
+    if (!t->zero_point)
+        return ACCEL_OK;
+    ACCEL_TRY(accel_scale_map_init(&p->zero_map, t->tensor, t->zero_point, t->scaled_by));
+    return read_f64(&p->zero, t->zero_point);
 }
 
 /* ------------------------------------------------------------------ scores of all channels */
@@ -211,5 +213,7 @@ enum accel_err accel_channel_score(double *score, bool *finite, const struct acc
     accel_free(p.wide);
     accel_free(p.scale);
     accel_free(p.zero);
+    accel_scale_map_clear(&p.map);
+    accel_scale_map_clear(&p.zero_map);
     return err;
 }

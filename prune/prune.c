@@ -243,6 +243,8 @@ static enum accel_err row_select(struct build *b, struct accel_prune_row *row)
         return keep(b, row, "has no elements");
     if (!t->scale && !accel_dtype_is_float(w->dtype))
         return keep(b, row, "holds %s", accel_dtype_find((int)w->dtype)->name);
+    if (t->block_scales)
+        return keep(b, row, "quantized with a scale per block");
     if (t->scale) {
         bool one = t->scale->n == 1, fits = t->scale_axis >= 0 && t->scale_axis < w->rank;
         if (accel_dtype_find((int)w->dtype)->cls == ACCEL_CLASS_OTHER ||

@@ -91,6 +91,7 @@ static enum accel_err hop(struct builder *b, struct accel_holding *h, const stru
     if (!scale || !accel_dtype_is_float(scale->dtype))
         return ACCEL_OK;
     h->scale = scale;
+    h->scaled_by = c;
     h->zero_point = c->n_in > 2 && c->in[2] ? c->in[2]->tensor : NULL;
     int rank = c->in[0] ? (c->in[0]->tensor ? c->in[0]->tensor->rank : c->in[0]->shape.rank) : -1;
     h->scale_axis = accel_scale_axis(c, scale, rank);
@@ -261,6 +262,8 @@ static enum accel_err fill_row(struct builder *b, struct accel_target *r, const 
     r->scale = h->scale;
     r->zero_point = h->zero_point;
     r->scale_axis = h->scale_axis;
+    r->scaled_by = h->scaled_by;
+    r->block_scales = h->scale && h->block_scales;
     r->reader = ACCEL_NEW(&b->t->arena, const struct accel_node *, n);
     if (!r->reader)
         return accel_fail_nomem();
@@ -307,11 +310,6 @@ static void decide(struct builder *b, struct accel_target *r, const size_t *list
     r->setting = !sub ? NULL : r->kind == ACCEL_TARGET_BIAS ? &sub->bias : &sub->weight;
     r->excluded = !sub && excluded;
     r->reason = sub ? "selected" : excluded ? "excluded" : "not selected";
-    if (sub && h->block_scales) {
-        r->sub = NULL;
-        r->setting = NULL;
-        r->reason = "quantized with a scale per block";
-    }
 }
 
 /* A constant that is no weight: it has a row when it is a floating-point matrix that is read. */

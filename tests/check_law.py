@@ -74,7 +74,12 @@ class Builder:
             name = self.node("Identity", [self.const(a)])
         elif how < 0.15:
             name = self.node("Cast", [self.const(a.astype(np.float64))], to=1)
-        elif how < 0.22:
+        elif how < 0.25 and self.opset >= 21 and shape[0] % 2 == 0 and len(shape) == 2:  # a scale for each block of two rows
+            grid = (shape[0] // 2, shape[1])
+            name = self.node("DequantizeLinear", [self.const(self.rng.integers(-90, 90, shape).astype(np.int8)),
+                                                  self.const((0.01 + 0.01 * self.rng.random(grid)).astype(np.float32)),
+                                                  self.const(self.rng.integers(-9, 9, grid).astype(np.int8))], axis=0, block_size=2)
+        elif how < 0.32:
             axis = int(self.rng.integers(2))
             q = self.rng.integers(-90, 90, shape).astype(np.int8)
             if self.chance(0.6):
