@@ -239,6 +239,12 @@ static enum accel_err take_scratch(struct accel_plan *p, struct accel_call *call
     return op->scratch ? accel_plan_room(&call->scratch, p, op->scratch(call)) : ACCEL_OK;
 }
 
+/* An input below min_in that the operator can do without. */
+static bool may_lack(const struct accel_op *op, int slot)
+{
+    return op->flags & ACCEL_OP_BODIES || (slot < 32 && op->holes >> slot & 1);
+}
+
 static enum accel_err run_kernel(struct accel_plan *p, struct accel_frame *f, struct accel_node *n)
 {
     struct accel_array *x, *y;
@@ -249,7 +255,7 @@ static enum accel_err run_kernel(struct accel_plan *p, struct accel_frame *f, st
     y = at;
     for (int i = 0; i < n->n_in; i++) {
         ACCEL_TRY(describe_input(&x[i], p, f, n, i));
-        if (!n->in[i] && i < n->op->min_in && !(n->op->flags & ACCEL_OP_BODIES))
+        if (!n->in[i] && i < n->op->min_in && !may_lack(n->op, i))
             return accel_fail(ACCEL_ENOSUP, "input %d is left out", i);
     }
     struct accel_call call = {.node = n, .x = x, .y = y};

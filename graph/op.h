@@ -155,6 +155,8 @@ struct accel_op {
     /* Dims of an output whose size only the contents tell (NonZero): writes dim[rank of the
      * output]. NULL: infer knows all sizes once the inputs are known. */
     enum accel_err (*size)(const struct accel_call *, int slot, int64_t *dim);
+    unsigned holes; /* input slots below min_in that may be left out: other domains have such; the
+                       kernel sees data NULL */
     unsigned keep;  /* input slots the masker must never zero */
     unsigned sizes; /* input slots that hold sizes or positions, which resize() writes anew: a Shape
                        may flow into them and pins nothing */

@@ -234,21 +234,26 @@ static const char *const gru_examples[] = {
     "3x2x4 1x15x4 1x15x5 1x30 - 1x2x5 | hidden_size=5 linear_before_reset=1", NULL};
 static const char *const rnn_examples[] = {"3x2x4 1x5x4 1x5x5 1x10 | hidden_size=5", NULL};
 static const char *const q_examples[] = {
-    "3x2x4 1x4x20 1x5x20 1x40 2 1x2x5 1x2x5 1x15 1 1 1 1 | hidden_size=5", NULL};
+    "3x2x4 i8:1x4x20 i8:1x5x20 1x40 - 1x2x5 1x2x5 1x15 1 i8:1 1 i8:1 | hidden_size=5", NULL};
 
 #define FIELDS(onnx, dom, least, most, outs, rules, eg, fwd, ...)                                  \
     .name = (onnx), .domain = (dom), .since = 1, .min_in = (least), .max_in = (most),              \
     .min_out = 0, .max_out = (outs), .attrs = (rules), .parse = parse, .infer = infer,             \
-    .cost = cost, .weights = weights, .forward = (fwd), .scratch = accel_rnn_scratch,              \
+    .cost = cost, .weights = weights, .forward = (fwd),                                            \
     .family = &(const struct accel_rnn){__VA_ARGS__}, .examples = (eg)
 #define ROW(onnx, most, outs, rules, eg, ...)                                                      \
     {                                                                                              \
         FIELDS(onnx, "", 3, most, outs, rules, eg, accel_rnn_forward, __VA_ARGS__),                \
-            .links = links, .zero = zero, .resize = resize                                         \
+            .scratch = accel_rnn_scratch, .links = links, .zero = zero, .resize = resize           \
     }
 const struct accel_op accel_op_lstm =
     ROW("LSTM", 8, 3, lstm_attrs, lstm_examples, 4, false, "LSTM");
 const struct accel_op accel_op_gru = ROW("GRU", 6, 2, gru_attrs, gru_examples, 3, false, "GRU");
 const struct accel_op accel_op_rnn = ROW("RNN", 6, 2, rnn_attrs, rnn_examples, 1, false, "RNN");
-const struct accel_op accel_op_ms_dynamicquantizelstm = {FIELDS(
-    "DynamicQuantizeLSTM", "com.microsoft", 12, 12, 3, q_attrs, q_examples, NULL, 4, true, "LSTM")};
+const struct accel_op accel_op_ms_dynamicquantizelstm = {
+    FIELDS("DynamicQuantizeLSTM", "com.microsoft", 12, 12, 3, q_attrs, q_examples,
+           accel_rnn_q_forward, 4, true, "LSTM"),
+    .scratch = accel_rnn_q_scratch,
+    .holes = 1u << 3 | 1u << 4 | 1u << 5 | 1u << 6 | 1u << 7 | 1u << 9 | 1u << 11,
+    .keep = 1u << 8 | 1u << 9 | 1u << 10 | 1u << 11,
+};

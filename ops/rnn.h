@@ -32,5 +32,8 @@ enum accel_err accel_rnn_read(struct accel_rnn_params *p, const struct accel_nod
 
 enum accel_err accel_rnn_forward(const struct accel_call *c);
 size_t accel_rnn_scratch(const struct accel_call *c);
+/* With quantised weights (rnn_quantized.c). */
+enum accel_err accel_rnn_q_forward(const struct accel_call *c);
+size_t accel_rnn_q_scratch(const struct accel_call *c);
 
 #endif
