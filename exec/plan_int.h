@@ -11,7 +11,7 @@ struct accel_cell {
     size_t dim_cap;
     void *own; /* memory of this cell alone, kept from run to run */
     size_t own_size;
-    bool fixed;      /* its place is in the block, its dims hold for all runs with these inputs */
+    bool fixed; /* its place is in the block, its dims hold for all runs with these inputs */
     struct accel_layout layout;
     bool hidden;    /* inside of a chain: nobody reads it */
     size_t made_at; /* index of the node at whose place it is computed */

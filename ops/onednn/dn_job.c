@@ -28,7 +28,7 @@ enum accel_err accel_dn_dims(int *rank, int64_t dim[ACCEL_DN_MAX_RANK], const st
 
 static struct accel_dn_arg *next_arg(struct accel_dn_job *j)
 {
-    return j->spec.n_in < ACCEL_DN_MAX_IN ? &j->arg[j->spec.n_in] : NULL;
+    return j->spec.n_in < j->n_arg ? &j->arg[j->spec.n_in] : NULL;
 }
 
 /* `arg` is complete. */
@@ -151,7 +151,9 @@ enum accel_err accel_dn_job_new(struct accel_dn_job **out, struct accel_dn *dn,
         return accel_fail_nomem();
     j->dn = dn;
     j->ask = ask;
-    j->arg = accel_calloc(ACCEL_DN_MAX_IN, sizeof *j->arg);
+    /* constants of our own stand for operands: a folded bias where there was none is one more */
+    j->n_arg = ask->n_operand + 2 < ACCEL_DN_MAX_IN ? ask->n_operand + 2 : ACCEL_DN_MAX_IN;
+    j->arg = accel_calloc((size_t)j->n_arg, sizeof *j->arg);
     if (j->arg)
         return ACCEL_OK;
     accel_free(j);
@@ -162,7 +164,7 @@ enum accel_err accel_dn_job_new(struct accel_dn_job **out, struct accel_dn *dn,
 /* Forgets what a describe function said. */
 static void reset(struct accel_dn_job *j)
 {
-    for (int i = 0; i < ACCEL_DN_MAX_IN; i++) {
+    for (int i = 0; i < j->n_arg; i++) {
         accel_dn_kernel_free(j->arg[i].flat);
         accel_dn_kernel_free(j->arg[i].move);
         accel_free(j->arg[i].own);

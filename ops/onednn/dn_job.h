@@ -28,7 +28,8 @@ struct accel_dn_job {
     int takes;                   /* what describe covered; at most `limit` */
     int limit;
     struct accel_dn_spec spec;
-    struct accel_dn_arg *arg; /* [ACCEL_DN_MAX_IN] */
+    struct accel_dn_arg *arg; /* [n_arg] spec.n_in of them are in use */
+    int n_arg;
     struct accel_dn_format out;
     int rank; /* of `out` as the post-ops see it */
     int64_t dim[ACCEL_DN_MAX_RANK];
