@@ -177,7 +177,8 @@ enum accel_err accel_edit_settle(struct accel_graph *g, struct accel_edit_place 
     struct accel_node **order = accel_calloc(g->n_node, sizeof(*order));
     if (!order)
         return accel_fail_nomem();
-    qsort(at, n, sizeof *at, by_place);
+    if (n)
+        qsort(at, n, sizeof *at, by_place);
     for (size_t i = 0; i <= n_old; i++) {
         for (; next < n && (size_t)at[next].before <= i; next++)
             if (!at[next].node->dropped)

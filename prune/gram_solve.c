@@ -104,12 +104,17 @@ static double at(const struct accel_gram *g, size_t group, int parts, size_t i, 
     return sum;
 }
 
+/* Of the inputs that are not always zero: what was zeroed must count as what was cut out. */
 static double mean_square(const struct accel_gram *g, size_t group, int parts)
 {
     double sum = 0;
-    for (size_t i = 0; i < g->n_x; i++)
-        sum += at(g, group, parts, i, i);
-    return g->n_x ? sum / (double)g->n_x : 0;
+    size_t n = 0;
+    for (size_t i = 0; i < g->n_x; i++) {
+        double square = at(g, group, parts, i, i);
+        sum += square;
+        n += square != 0;
+    }
+    return n ? sum / (double)n : 0;
 }
 
 /* One class of outputs into `w` [side, n_y] of the group. */

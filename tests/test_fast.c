@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "device/device.h"
 #include "exec/plan.h"
+#include "graph/tensor_values.h"
 #include "tests/op_t.h"
 
 static struct accel_device *device;
@@ -457,6 +458,59 @@ START_TEST(a_watcher_sees_every_value_in_rows)
 }
 END_TEST
 
+static bool wants_second(void *ctx, const struct accel_value *v)
+{
+    (void)ctx;
+    return !strcmp(v->name, "c2");
+}
+
+/* Sum of what the watcher sees in one run. */
+static double seen(struct accel_plan *p, double *sum)
+{
+    *sum = 0;
+    ck_ok(accel_plan_run(p));
+    return *sum;
+}
+
+START_TEST(a_run_ends_behind_what_is_wanted_and_weights_can_change)
+{
+    struct accel_model *m = model_of("x:1x16x9x9 w=16x16x3x3 v=16x16x3x3 ; Conv x w > c1 ; "
+                                     "Relu c1 > r ; Conv r v > c2 ; Relu c2 > y",
+                                     20);
+    struct accel_value *w = accel_value_find(m->graph, "w");
+    double sum, first[2], *half;
+    for (int k = 0; k < 2; k++) {
+        struct accel_plan *p;
+        void *own[40] = {0};
+        struct accel_plan_options o = {
+            .device = k ? device : NULL, .watch = watch, .wants = wants_second, .watch_ctx = &sum};
+        ck_ok(accel_plan_new(&p, m, &o));
+        feed(p, own, 5);
+        first[k] = seen(p, &sum);
+        ck_assert(first[k] != 0);
+        accel_plan_stop_after(p, 1);
+        ck_assert_double_eq(seen(p, &sum), 0);
+        accel_plan_stop_after(p, 2);
+        ck_assert_double_eq(seen(p, &sum), first[k]);
+        ck_ok(accel_tensor_values(&half, w->tensor));
+        for (uint64_t i = 0; i < w->tensor->n; i++)
+            half[i] /= 2;
+        ck_ok(accel_tensor_set_values(w->tensor, half));
+        ck_ok(accel_plan_reload(p, w));
+        accel_free(half);
+        ck_assert(fabs(seen(p, &sum) - first[k] / 2) < 1e-4 * fabs(first[k]));
+        accel_plan_stop_after(p, -1);
+        ck_ok(accel_plan_run(p));
+        ck_assert_ptr_nonnull(accel_plan_output(p, 0)->data);
+        free(own[0]);
+        accel_plan_free(p);
+        accel_tensor_set_edit(w->tensor, NULL);
+    }
+    ck_assert(fabs(first[0] - first[1]) < 1e-3 * fabs(first[0]));
+    accel_model_free(m);
+}
+END_TEST
+
 START_TEST(a_failed_allocation_is_enomem_and_leaks_nothing)
 {
     struct accel_model *m =
@@ -506,6 +560,7 @@ static Suite *suite(void)
     tcase_add_test(t, nan_and_infinity_come_through_as_in_plain_kernels);
     tcase_add_test(t, inputs_of_another_size_are_planned_anew);
     tcase_add_test(t, a_watcher_sees_every_value_in_rows);
+    tcase_add_test(t, a_run_ends_behind_what_is_wanted_and_weights_can_change);
     tcase_add_test(t, a_failed_allocation_is_enomem_and_leaks_nothing);
     suite_add_tcase(s, t);
     return s;
