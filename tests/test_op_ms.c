@@ -1,0 +1,83 @@
+/* Operators of domain com.microsoft and new ones: the numbers that ONNX Runtime gives. */
+#include "exec/plan.h"
+#include "tests/op_t.h"
+
+/* Runs the node by itself: elements of output 0, within 1e-4; integers within 1. */
+static void op_runs(const char *op, int opset, const char *line, const char *want)
+{
+    struct op_run r = op_begin(op, opset, line);
+    ck_assert_msg(r.err == ACCEL_OK, "%s %s: %s", op, line, accel_errmsg());
+    struct accel_graph *g = r.m->graph;
+    struct accel_plan *p;
+    g->output = r.n->out;
+    g->n_output = 1;
+    r.n->out[0]->is_output = true;
+    r.n->label = "node";
+    ck_assert_msg(!accel_plan_new(&p, r.m, &(struct accel_plan_options){0}), "%s", accel_errmsg());
+    ck_assert_msg(!accel_plan_run(p), "%s %s: %s", op, line, accel_errmsg());
+    const struct accel_array *a = accel_plan_output(p, 0);
+    bool real = accel_dtype_find((int)a->dtype)->cls == ACCEL_CLASS_REAL;
+    char *copy = strdup(want), *save, *e = strtok_r(copy, ",", &save);
+    int64_t i = 0;
+    for (; e && i < a->n; e = strtok_r(NULL, ",", &save), i++) {
+        double got, w = strtod(e, NULL);
+        accel_dtype_to_f64(a->dtype, a->data, (size_t)i, 1, &got);
+        ck_assert_msg(fabs(got - w) <= (real ? 1e-4 * (1 + fabs(w)) : 1),
+                      "%s %s: element %lld is %.9g, want %s", op, line, (long long)i, got, e);
+    }
+    ck_assert_msg(!e && i == a->n, "%s %s gives %lld elements", op, line, (long long)a->n);
+    free(copy);
+    accel_plan_free(p);
+    op_end(&r);
+}
+
+START_TEST(fused_operators_give_what_the_runtime_gives)
+{
+    op_runs("ms:BiasGelu", 1,
+            "f2x2[0.300000012,0.800000012,0.300000012,-1.29999995] f2[0.899999976,0.400000006]",
+            "1.061916,1.061916,1.061916,-0.1656541");
+    op_runs("ms:FastGelu", 1, "f2x2[-0.5,0.600000024,0.400000006,0.300000012] f2[0,0.5]",
+            "-0.154286,0.9505811,0.2621612,0.6304317");
+    op_runs("ms:QuickGelu", 1, "f3[-0.699999988,-0.200000003,-0.5] | alpha=1.3",
+            "-0.2008999,-0.08707274,-0.1714948");
+    op_runs("ms:SkipLayerNormalization", 1,
+            "f2x3[0.600000024,0,-0.300000012,-0.800000012,-0.300000012,0] "
+            "f2x3[-0.300000012,1.29999995,1,-2.70000005,-1.89999998,-0.200000003] "
+            "f3[-0.400000006,0.200000003,0.200000003] f3[2.0999999,-1.10000002,-0.400000006] "
+            "f3[2,0.600000024,0.699999988]",
+            "1.629214,-1.081893,-0.6535001,2.361913,-1.251634,-0.1174093");
+    op_runs("ms:SkipSimplifiedLayerNormalization", 1,
+            "f2x3[-0.5,-1.60000002,0.200000003,0.100000001,-1.20000005,-0.699999988] "
+            "f2x3[-0.100000001,-0.899999976,-0.100000001,0.100000001,0,-0.5] "
+            "f3[0.600000024,0.899999976,0.300000012] f3[-0.800000012,0.699999988,-0.5]",
+            "-0.628431,-1.211974,-0.08977585,-0.3332952,-0.416619,-0.4721682");
+    op_runs("ms:EmbedLayerNormalization", 1,
+            "1x2[1,0] 1x2[0,1] "
+            "f4x3[0.899999976,-0,-1.20000005,-0.300000012,0.100000001,0.300000012,-1,-1.10000002,0."
+            "200000003,-0.5,0.200000003,0.800000012] "
+            "f3x3[-1.60000002,0.300000012,1.20000005,-0.300000012,-0.800000012,0.800000012,0."
+            "300000012,0.899999976,-0.300000012] "
+            "f2x3[-1.5,-0.100000001,-0.400000006,0.800000012,0.200000003,-1.60000002] "
+            "f3[-1.20000005,0.899999976,0.699999988] f3[-0.600000024,-0,0.400000006]",
+            "1.073334,0.4438416,1.030901,-2.148132,-0.129011,-0.4027351");
+    op_runs("ms:DynamicQuantizeLSTM", 1,
+            "f2x1x2[0.5,0.899999976,0.300000012,-0.100000001] 1x2x4[26,-48,10,-16,21,-79,-28,26] "
+            "1x1x4[53,-24,-96,45] "
+            "f1x8[0.300000012,-0.699999988,0.899999976,-0.100000001,0.699999988,1.20000005,0."
+            "400000006,-0.899999976] 1[2] f1x1x1[-1.5] f1x1x1[1.79999995] "
+            "f1x3[-0.100000001,-0.699999988,0.100000001] f1[0.00999999978] 1[0] f1[0.00999999978] "
+            "1[0] | hidden_size=1",
+            "0.2373085,0.1761578");
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("op_ms");
+    TCase *t = tcase_create("op_ms");
+    tcase_add_test(t, fused_operators_give_what_the_runtime_gives);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+T_MAIN(suite)
