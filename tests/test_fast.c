@@ -355,6 +355,13 @@ START_TEST(chains_give_what_their_nodes_give)
     is_fast("x:4x16 w=16x8 b=8 ; Gemm x w b > g ; Relu g > y", 20, 2);
     is_fast("x:1x8x6x6 w=8x8x1x1 ; Conv x w > c ; Sub x c > y", 20, 2);
     is_fast("x:1x17x6x6 w=19x17x1x1 g:1x19x1x1 ; Conv x w > c ; Mul c g > y", 20, 2);
+    /* the same function twice, with other numbers */
+    is_fast("x:3x5 z:3x5 a=scalar b=scalar ; Mul x z > c ; Mul a c > d ; Add b d > y", 20, 3);
+    is_fast("x:3x5 z:3x5 a=scalar b=scalar ; Add x z > c ; Mul c a > d ; Tanh d > e ; Mul e b > y",
+            20, 4);
+    is_fast("x:1x16x9x9 w=17x16x1x1 ; Conv x w > c ; LeakyRelu c > d alpha=0.5 ; Tanh d > e ; "
+            "LeakyRelu e > y alpha=0.1",
+            20, 4);
 }
 END_TEST
 

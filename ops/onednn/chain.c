@@ -158,12 +158,37 @@ static bool stretches(int64_t dim[ACCEL_DN_MAX_RANK], const struct accel_dn_job 
     return true;
 }
 
+/* Adds a function of one element as the next step. Two steps that multiply and add become one. The
+ * library (2.6) gives two post-ops of the same function the numbers of the first, so the second one
+ * must have the same: false otherwise. */
+static bool append(struct accel_dn_job *j, const struct accel_dn_post *step)
+{
+    struct accel_dn_post *post = j->spec.post, *last = post + j->spec.n_post - 1;
+    struct accel_dn_post both = *step;
+    int n = j->spec.n_post;
+    if (n && step->algo == ACCEL_DN_LINEAR && last->algo == ACCEL_DN_LINEAR) {
+        both.alpha = step->alpha * last->alpha;
+        both.beta = step->alpha * last->beta + step->beta;
+        if (!isfinite(both.alpha) || !isfinite(both.beta))
+            return false;
+        n--;
+    }
+    for (int i = 0; i < n; i++)
+        if (post[i].in < 0 && post[i].algo == both.algo &&
+            (post[i].alpha < both.alpha || post[i].alpha > both.alpha || post[i].beta < both.beta ||
+             post[i].beta > both.beta))
+            return false;
+    post[n] = both;
+    j->spec.n_post = n + 1;
+    return true;
+}
+
 /* The node combines the result so far with another tensor. */
 static enum accel_err add_arithmetic(struct accel_dn_job *j, int at)
 {
     const struct accel_node *n = j->ask->chain[at];
     const struct accel_value *before = j->ask->chain[at - 1]->out[0];
-    struct accel_dn_post *post = &j->spec.post[j->spec.n_post];
+    struct accel_dn_post step;
     int64_t dim[ACCEL_DN_MAX_RANK];
     enum accel_dn_algo algo;
     const float *number;
@@ -172,16 +197,16 @@ static enum accel_err add_arithmetic(struct accel_dn_job *j, int at)
     if (!accel_dn_arithmetic(&algo, &swaps, n) || !n->in[0] || !n->in[1])
         return accel_fail(ACCEL_ENOSUP, "no step on a result");
     if (!accel_dn_constant(&number, j, i, 1) &&
-        accel_dn_with_number(post, algo, n->in[0] == before, *number)) {
-        j->spec.n_post++;
+        accel_dn_with_number(&step, algo, n->in[0] == before, *number)) {
+        if (!append(j, &step))
+            return accel_fail(ACCEL_ENOSUP, "the same function with other numbers");
         return ACCEL_OK;
     }
     if ((n->in[0] != before && !swaps) || !stretches(dim, j, i, n->out[0]))
         return accel_fail(ACCEL_ENOSUP, "no step on a result");
     for (int d = 0; d < j->rank; d++)
         whole = whole && dim[d] == j->dim[d];
-    *post = (struct accel_dn_post){algo, 0, 0, j->spec.n_in};
-    j->spec.n_post++;
+    j->spec.post[j->spec.n_post++] = (struct accel_dn_post){algo, 0, 0, j->spec.n_in};
     if (whole && !j->viewed && j->ask->operand[i]->shape.rank == j->rank)
         ACCEL_TRY(accel_dn_add(j, i, false));
     else
@@ -193,19 +218,21 @@ static enum accel_err add_arithmetic(struct accel_dn_job *j, int at)
 enum accel_err accel_dn_chain(struct accel_dn_job *j, int from)
 {
     for (j->takes = from; j->takes < j->limit; j->takes++) {
-        struct accel_dn_post post[2];
-        int n_post, n_in = j->spec.n_in, n_before = j->spec.n_post;
+        struct accel_dn_post step[2], before[ACCEL_DN_MAX_POST];
+        int n_step, n_in = j->spec.n_in, n_before = j->spec.n_post;
         const struct accel_node *n = j->ask->chain[j->takes];
+        enum accel_err err = ACCEL_OK;
         if (n->out[0]->dtype != ACCEL_F32 || n_before + 2 > ACCEL_DN_MAX_POST ||
             !accel_dn_same_sizes(j->ask->chain[j->takes - 1]->out[0], n->out[0]))
             break;
-        if (accel_dn_function(post, &n_post, j, j->takes)) {
-            for (int i = 0; i < n_post; i++)
-                j->spec.post[j->spec.n_post++] = post[i];
-            continue;
-        }
-        enum accel_err err = add_arithmetic(j, j->takes);
+        memcpy(before, j->spec.post, sizeof before);
+        if (!accel_dn_function(step, &n_step, j, j->takes))
+            err = add_arithmetic(j, j->takes);
+        else
+            for (int i = 0; i < n_step && !err; i++)
+                err = append(j, &step[i]) ? ACCEL_OK : ACCEL_ENOSUP;
         if (err == ACCEL_ENOSUP) {
+            memcpy(j->spec.post, before, sizeof before);
             j->spec.n_in = n_in;
             j->spec.n_post = n_before;
             break;
