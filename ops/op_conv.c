@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/threads.h"
 #include "graph/attr.h"
 #include "ops/arith.h"
 #include "ops/conv.h"
@@ -267,35 +268,54 @@ static void requantise(const struct accel_call *c, int64_t *y, int64_t n, int64_
     }
 }
 
-static enum accel_err forward(const struct accel_call *c)
+/* What all output channels share. */
+struct job {
+    const struct accel_call *call;
+    struct tap tap; /* without y, x and the weight */
+    struct accel_window_axis axis[3];
+    int64_t out_size, taps; /* elements of a channel of Y, weights of one */
+};
+
+static void run_channels(void *ctx, int64_t from, int64_t to)
 {
+    const struct job *j = ctx;
+    const struct accel_call *c = j->call;
     const struct conv *f = c->node->op->family;
     const struct conv_params *p = c->node->params;
     const struct accel_array *x = &c->x[0], *w = &c->x[f->w], *y = &c->y[0];
-    struct tap tap = {.ints = accel_op_is_int(y)};
-    struct accel_window_axis a[3];
-    if (p->channels_last || accel_op_is_int(x) != tap.ints || accel_op_is_int(w) != tap.ints)
-        return accel_fail(ACCEL_ENOSUP, "this form of %s", c->node->op_type);
-    ACCEL_TRY(accel_window_axes(a, &p->w, x, y, w->dim + 2, false));
-    int64_t out_size = a[0].out * a[1].out * a[2].out, M = y->dim[1], per = w->dim[1];
-    int64_t taps = per * a[0].k * a[1].k * a[2].k, of_group = M / p->w.group;
+    int64_t M = y->dim[1], per = w->dim[1], of_group = M / p->w.group;
     bool quantised = f->w == 3;
-    tap.zero = tap.ints ? (int64_t)of_channel(c, 2, 0, 0) : 0;
-    for (int64_t i = 0; i < y->dim[0] * M; i++) {
+    struct tap tap = j->tap;
+    for (int64_t i = from; i < to; i++) {
         int64_t m = i % M, first = i / M * x->dim[1] + m / of_group * per;
         double bias = f->b >= 0 ? of_channel(c, f->b, m, 0) : 0;
-        tap.y = tap.ints ? (void *)((int64_t *)y->data + i * out_size)
-                         : (void *)((real *)y->data + i * out_size);
-        for (int64_t k = 0; k < out_size; k++)
+        tap.y = tap.ints ? (void *)((int64_t *)y->data + i * j->out_size)
+                         : (void *)((real *)y->data + i * j->out_size);
+        for (int64_t k = 0; k < j->out_size; k++)
             if (tap.ints)
                 ((int64_t *)tap.y)[k] = (int64_t)bias;
             else
                 ((real *)tap.y)[k] = (real)bias;
         int64_t zero = tap.ints ? (int64_t)of_channel(c, quantised ? 5 : 3, m, 0) : 0;
-        add_channel(&tap, x, first, w, m * taps, zero, per, a);
+        add_channel(&tap, x, first, w, m * j->taps, zero, per, j->axis);
         if (quantised)
-            requantise(c, tap.y, out_size, m);
+            requantise(c, tap.y, j->out_size, m);
     }
+}
+
+static enum accel_err forward(const struct accel_call *c)
+{
+    const struct conv *f = c->node->op->family;
+    const struct conv_params *p = c->node->params;
+    const struct accel_array *x = &c->x[0], *w = &c->x[f->w], *y = &c->y[0];
+    struct job j = {.call = c, .tap = {.ints = accel_op_is_int(y)}};
+    if (p->channels_last || accel_op_is_int(x) != j.tap.ints || accel_op_is_int(w) != j.tap.ints)
+        return accel_fail(ACCEL_ENOSUP, "this form of %s", c->node->op_type);
+    ACCEL_TRY(accel_window_axes(j.axis, &p->w, x, y, w->dim + 2, false));
+    j.out_size = j.axis[0].out * j.axis[1].out * j.axis[2].out;
+    j.taps = w->dim[1] * j.axis[0].k * j.axis[1].k * j.axis[2].k;
+    j.tap.zero = j.tap.ints ? (int64_t)of_channel(c, 2, 0, 0) : 0;
+    accel_threads_run(run_channels, &j, y->dim[0] * y->dim[1], accel_macs_mul(j.out_size, j.taps));
     return ACCEL_OK;
 }
 

@@ -3,6 +3,7 @@
  * packed to few bits, so that its sizes are attributes. */
 #include <math.h>
 
+#include "base/threads.h"
 #include "graph/attr.h"
 #include "ops/arith.h"
 #include "ops/link_util.h"
@@ -132,16 +133,15 @@ static void zero(const struct accel_node *n, struct accel_zero *z)
 
 /* ------------------------------------------------------------------ kernel */
 
-static enum accel_err forward(const struct accel_call *c)
+static void run_elements(void *ctx, int64_t from, int64_t to)
 {
+    const struct accel_call *c = ctx;
     const struct gemm_params *p = c->node->params;
     const struct accel_array *a = &c->x[0], *b = &c->x[1], *y = &c->y[0];
     const struct accel_array *bias = c->node->n_in > 2 && c->x[2].data ? &c->x[2] : NULL;
-    if (accel_op_is_int(a) || accel_op_is_int(b))
-        return accel_fail(ACCEL_ENOSUP, "Gemm of integers");
     int64_t cols = y->dim[1], k = a->dim[!p->trans_a];
     const real *u = a->data, *v = b->data;
-    for (int64_t i = 0; i < y->n; i++) {
+    for (int64_t i = from; i < to; i++) {
         int64_t row = i / cols, col = i % cols;
         double sum = 0;
         for (int64_t t = 0; t < k; t++)
@@ -153,6 +153,15 @@ static enum accel_err forward(const struct accel_call *c)
                    (double)((const real *)bias->data)[accel_op_meet(bias, y, 2 - bias->rank, i)];
         ((real *)y->data)[i] = (real)sum;
     }
+}
+
+static enum accel_err forward(const struct accel_call *c)
+{
+    const struct gemm_params *p = c->node->params;
+    if (accel_op_is_int(&c->x[0]) || accel_op_is_int(&c->x[1]))
+        return accel_fail(ACCEL_ENOSUP, "Gemm of integers");
+    struct accel_call call = *c;
+    accel_threads_run(run_elements, &call, c->y[0].n, c->x[0].dim[!p->trans_a]);
     return ACCEL_OK;
 }
 

@@ -6,6 +6,7 @@
  * written over logical axes. */
 #include <math.h>
 
+#include "base/threads.h"
 #include "graph/attr.h"
 #include "ops/arith.h"
 #include "ops/link_util.h"
@@ -243,16 +244,15 @@ static int64_t batch_base(const struct accel_array *x, const struct accel_array 
     return base;
 }
 
-static enum accel_err forward(const struct accel_call *c)
+static void run_elements(void *ctx, int64_t from, int64_t to)
 {
+    const struct accel_call *c = ctx;
     const struct accel_array *a = &c->x[0], *b = &c->x[1], *y = &c->y[0];
     int64_t m = a->rank > 1 ? a->dim[a->rank - 2] : 1, k = a->dim[a->rank - 1];
     int64_t cols = b->rank > 1 ? b->dim[b->rank - 1] : 1;
     int batch = y->rank - (a->rank > 1) - (b->rank > 1);
     bool whole = accel_op_is_int(y);
-    if (accel_op_is_int(a) != whole || accel_op_is_int(b) != whole)
-        return accel_fail(ACCEL_ENOSUP, "inputs of different types");
-    for (int64_t i = 0; i < y->n; i++) {
+    for (int64_t i = from; i < to; i++) {
         int64_t col = i % cols, row = i / cols % m, at = i / cols / m;
         int64_t ia = batch_base(a, y, batch, at) + row * k;
         int64_t ib = batch_base(b, y, batch, at) + col, sum_i = 0;
@@ -271,6 +271,16 @@ static enum accel_err forward(const struct accel_call *c)
         else
             ((real *)y->data)[i] = (real)sum;
     }
+}
+
+static enum accel_err forward(const struct accel_call *c)
+{
+    const struct accel_array *a = &c->x[0], *b = &c->x[1], *y = &c->y[0];
+    bool whole = accel_op_is_int(y);
+    if (accel_op_is_int(a) != whole || accel_op_is_int(b) != whole)
+        return accel_fail(ACCEL_ENOSUP, "inputs of different types");
+    struct accel_call call = *c;
+    accel_threads_run(run_elements, &call, y->n, a->dim[a->rank - 1]);
     return ACCEL_OK;
 }
 
@@ -287,19 +297,16 @@ static double of_vector(const struct accel_call *c, int slot, int64_t k, double 
                               : (double)((const real *)v->data)[k];
 }
 
-/* Sum of (a - za)(b - zb); with scales (QLinearMatMul) requantised to the output. Zero points of A
- * lie along its rows, of B along its columns. */
-static enum accel_err integer_forward(const struct accel_call *c)
+static void run_integers(void *ctx, int64_t from, int64_t to)
 {
+    const struct accel_call *c = ctx;
     const struct matmul *f = c->node->op->family;
     const struct accel_array *a = &c->x[f->a], *b = &c->x[f->b], *y = &c->y[0];
     bool scaled = f->like == 7;
     int64_t m = a->rank > 1 ? a->dim[a->rank - 2] : 1, k = a->dim[a->rank - 1];
     int64_t cols = b->rank > 1 ? b->dim[b->rank - 1] : 1;
-    int batch = y->rank - (a->rank > 1) - (b->rank > 1), za = scaled ? 2 : 2, zb = scaled ? 5 : 3;
-    if (!accel_op_is_int(a) || !accel_op_is_int(b) || !accel_op_is_int(y))
-        return accel_fail(ACCEL_ENOSUP, "operands that are no integers");
-    for (int64_t i = 0; i < y->n; i++) {
+    int batch = y->rank - (a->rank > 1) - (b->rank > 1), za = 2, zb = scaled ? 5 : 3;
+    for (int64_t i = from; i < to; i++) {
         int64_t col = i % cols, row = i / cols % m, at = i / cols / m, sum = 0;
         int64_t ia = batch_base(a, y, batch, at) + row * k, ib = batch_base(b, y, batch, at) + col;
         int64_t of_a = (int64_t)of_vector(c, za, row, 0), of_b = (int64_t)of_vector(c, zb, col, 0);
@@ -315,6 +322,18 @@ static enum accel_err integer_forward(const struct accel_call *c)
         }
         ((int64_t *)y->data)[i] = accel_int_wrap(sum, y->dtype);
     }
+}
+
+/* Sum of (a - za)(b - zb); with scales (QLinearMatMul) requantised to the output. Zero points of A
+ * lie along its rows, of B along its columns. */
+static enum accel_err integer_forward(const struct accel_call *c)
+{
+    const struct matmul *f = c->node->op->family;
+    const struct accel_array *a = &c->x[f->a];
+    if (!accel_op_is_int(a) || !accel_op_is_int(&c->x[f->b]) || !accel_op_is_int(&c->y[0]))
+        return accel_fail(ACCEL_ENOSUP, "operands that are no integers");
+    struct accel_call call = *c;
+    accel_threads_run(run_integers, &call, c->y[0].n, a->dim[a->rank - 1]);
     return ACCEL_OK;
 }
 

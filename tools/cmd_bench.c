@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "base/threads.h"
 #include "graph/infer.h"
 #include "tools/feed.h"
 #include "tools/profile.h"
@@ -33,11 +34,12 @@ static const struct accel_option options[] = {
      "turns that all loops may take together (default 10 million)", 1, INT64_MAX},
     {"allow-linked-data", 0, ACCEL_OPTION_FLAG, AT(allow_linked_data), NULL,
      "follow the symbolic links of model caches to external data", 0, 0},
+    ACCEL_OPTION_CPUS,
     {0},
 };
 static const char *const unused[] = {"output", "config", "set", "report", "dry-run", NULL};
-static const char *const later[] = {"train",        "training", "optimizer", "training", "optimize",
-                                    "fast kernels", "cpus",     "threads",   NULL};
+static const char *const later[] = {"train",    "training",     "optimizer", "training",
+                                    "optimize", "fast kernels", NULL};
 
 enum { LEAST_STEPS = 3, PROFILE_STEPS = 5 };
 
@@ -158,8 +160,8 @@ static enum accel_err show_text(struct bench *b)
     const struct times *t = &b->times;
     struct accel_table table;
     char a[32], c[32];
-    accel_str_addf(out, "forward, batch %lld, f32, 1 thread: %zu runs\n\n", (long long)b->batch,
-                   t->n);
+    accel_str_addf(out, "forward, batch %lld, f32, %d thread%s: %zu runs\n\n", (long long)b->batch,
+                   accel_threads_get(), accel_threads_get() > 1 ? "s" : "", t->n);
     accel_table_init(&table, columns);
     add_times(&table, "wall", t->wall, t->n);
     add_times(&table, "cpu", t->cpu, t->n);
@@ -202,7 +204,7 @@ static void show_json(struct bench *b)
     accel_json_text(&j, "mode", "forward");
     accel_json_int(&j, "batch", b->batch);
     accel_json_text(&j, "precision", "f32");
-    accel_json_int(&j, "threads", 1);
+    accel_json_int(&j, "threads", accel_threads_get());
     accel_json_object(&j, "cpu_ms");
     accel_json_number(&j, "min", ms(t->cpu, t->n, 0));
     accel_json_number(&j, "median", ms(t->cpu, t->n, 0.5));

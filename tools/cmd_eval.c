@@ -20,6 +20,7 @@ static const struct accel_option options[] = {
      "turns that all loops may take together (default 10 million)", 1, INT64_MAX},
     {"allow-linked-data", 0, ACCEL_OPTION_FLAG, AT(allow_linked_data), NULL,
      "follow the symbolic links of model caches to external data", 0, 0},
+    ACCEL_OPTION_CPUS,
     {0},
 };
 static const char *const unused[] = {"output", "config", "set", "report", "dry-run", NULL};

@@ -47,6 +47,7 @@ static const struct accel_option options[] = {
      "data set to measure and check on: KIND[:PATH][?key=value&...]", 0, 0},
     {"allow-linked-data", 0, ACCEL_OPTION_FLAG, AT(allow_linked_data), NULL,
      "follow the symbolic links of model caches to external data", 0, 0},
+    ACCEL_OPTION_CPUS,
     {0},
 };
 

@@ -1,8 +1,10 @@
 /* Steps that several commands share. */
 #include "base/alloc.h"
+#include "base/threads.h"
 #include "graph/graph.h"
 #include "tools/tools.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -111,6 +113,20 @@ void accel_job_warn(struct accel_job *job, const struct accel_log *log)
 {
     for (size_t i = 0; i < log->n; i++)
         accel_warn(&job->log, "%s", log->text[i]);
+}
+
+enum accel_err accel_job_threads(const struct accel_job *job)
+{
+    int n = 0;
+    if (job->opt.cpus) {
+        enum accel_err err = accel_threads_pin(&n, job->opt.cpus);
+        if (err)
+            return accel_fail_in(err, "option '--cpus'");
+    }
+    if (n && getenv("OMP_NUM_THREADS"))
+        n = 0;
+    accel_threads_set(job->opt.threads ? (int)job->opt.threads : n);
+    return ACCEL_OK;
 }
 
 void accel_job_note(struct accel_job *job, const char *what)

@@ -104,6 +104,7 @@ static enum accel_err run(struct accel_job *job, int argc, char **argv)
 {
     const struct accel_command *c = job->command;
     ACCEL_TRY(accel_options_parse(job, argc, argv));
+    ACCEL_TRY(accel_job_threads(job));
     struct winsize w;
     bool tty = isatty(STDOUT_FILENO);
     if (tty)

@@ -53,6 +53,8 @@ struct accel_options {
     int64_t max_steps; /* 0: not given */
     const char *atol, *rtol;
     bool layers, check;
+    /* all that compute */
+    const char *cpus;
     /* bench */
     int64_t batch; /* 0: not given */
     const char *seconds, *trace, *precision;
@@ -78,6 +80,15 @@ struct accel_option {
     const char *help;
     int64_t min, max;
 };
+
+/* --cpus, in the tables of commands that compute. */
+#define ACCEL_OPTION_CPUS                                                                          \
+    {                                                                                              \
+        "cpus", 0, ACCEL_OPTION_TEXT, offsetof(struct accel_options, cpus), "LIST",                \
+            "run on these processors only (0-3,5), a thread on each unless --threads says "        \
+            "otherwise",                                                                           \
+            0, 0                                                                                   \
+    }
 
 struct accel_job;
 
@@ -126,6 +137,9 @@ void accel_job_caret(struct accel_str *out, const struct accel_job *job, const c
 /* Applies --dim and --input-shape to a model that was read, before inference. */
 struct accel_model;
 enum accel_err accel_job_bind(struct accel_job *job, struct accel_model *m) ACCEL_CHECKED;
+
+/* Sets what --threads and --cpus say, for the whole process. EARG: a list that is none. */
+enum accel_err accel_job_threads(const struct accel_job *job) ACCEL_CHECKED;
 
 /* With --verbose: notes what was done ("read", …) and how long it took since the last note. */
 void accel_job_note(struct accel_job *job, const char *what);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/threads.h"
 
 #define CALLS(X)                                                                                   \
     X(version)                                                                                     \
@@ -65,6 +66,7 @@ static const struct {
 } entries[] = {CALLS(ENTRY)};
 
 static struct calls lib;
+static void (*set_threads)(int); /* of the OpenMP that the library uses */
 static bool is_there;
 static pthread_once_t opened = PTHREAD_ONCE_INIT;
 
@@ -80,6 +82,9 @@ static void open_library(void)
             return;
         memcpy((char *)&lib + entries[i].at, &f, sizeof f);
     }
+    void *f = so ? dlsym(so, "omp_set_num_threads") : NULL;
+    if (f)
+        memcpy(&set_threads, &f, sizeof f);
     is_there = so != NULL;
 }
 
@@ -114,6 +119,8 @@ enum accel_err accel_dn_open(struct accel_dn **out)
     pthread_once(&opened, open_library);
     if (!is_there)
         return ACCEL_OK;
+    if (set_threads) /* kernels are made for as many */
+        set_threads(accel_threads_get());
     struct accel_dn *dn = accel_calloc(1, sizeof *dn);
     if (!dn)
         return accel_fail_nomem();
