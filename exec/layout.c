@@ -2,7 +2,11 @@
  *
  * A value lives from the node that makes it to the last node of the main graph that reads it (a
  * body reads through the node that holds it); outputs live to the end. Where it lies is span.c's
- * work. */
+ * work.
+ *
+ * A view (the operator's results are its first input's bytes, as of Reshape) has no place of its
+ * own: it lies where its input lies, which then lives as long as its last view. Nothing writes into
+ * a value once it is made, so sharing is safe. */
 #include "base/alloc.h"
 #include "exec/plan_int.h"
 #include "exec/span.h"
@@ -45,34 +49,85 @@ static enum accel_err fix_dims(bool *known, struct accel_cell *c, const struct a
     return ACCEL_OK;
 }
 
+/* Its results are made in other frames and copied into memory of their own. */
+static bool is_run_apart(const struct accel_node *n)
+{
+    return !n->op || n->function || n->op->flags & ACCEL_OP_BODIES;
+}
+
+/* The value in the block, in row-major order, that v is a view of; NULL: none. */
+static struct accel_cell *find_view(struct accel_plan *p, const struct accel_value *v,
+                                    uint64_t size)
+{
+    const struct accel_node *n = v->producer;
+    uint64_t from;
+    if (!(n->op->flags & ACCEL_OP_VIEWS) || v != n->out[0] || !n->in[0] ||
+        n->in[0]->graph != p->main->graph)
+        return NULL;
+    struct accel_cell *c = &p->main->cell[n->in[0]->index];
+    if (!c->fixed || c->layout.kind != ACCEL_ROW_MAJOR ||
+        !accel_dtype_size(c->a.dtype, (uint64_t)c->a.n, &from) || from != size)
+        return NULL;
+    return c->view_of ? c->view_of : c;
+}
+
+static enum accel_err lay_value(struct accel_span *span, size_t *n_span, struct accel_plan *p,
+                                const struct accel_value *v)
+{
+    struct accel_cell *c = &p->main->cell[v->index];
+    uint64_t size = 0;
+    bool known;
+    if (v->tensor)
+        return ACCEL_OK;
+    c->fixed = false;
+    c->a.data = NULL;
+    c->view_of = NULL;
+    ACCEL_TRY(fix_dims(&known, c, v));
+    if (!known || c->hidden || is_run_apart(v->producer))
+        return ACCEL_OK;
+    (void)accel_dtype_size(v->dtype, (uint64_t)c->a.n, &size);
+    c->fixed = true;
+    size_t to = last_use(v, p->main->graph->n_node);
+    c->view_of = find_view(p, v, size);
+    if (c->view_of) {
+        struct accel_span *of = &span[c->view_of->span];
+        of->to = to > of->to ? to : of->to;
+        return ACCEL_OK;
+    }
+    if (c->layout.kind == ACCEL_OPAQUE)
+        size = c->layout.size;
+    if (size > INT64_MAX)
+        return accel_fail(ACCEL_ENOMEM, "value '%.200s' is too large", v->name);
+    size = (size + ACCEL_SPAN_ALIGN - 1) / ACCEL_SPAN_ALIGN * ACCEL_SPAN_ALIGN;
+    c->span = *n_span;
+    span[(*n_span)++] = (struct accel_span){
+        .size = size + ACCEL_SPAN_ALIGN, .from = c->made_at, .to = to, .owner = c};
+    return ACCEL_OK;
+}
+
+/* Values in the order of their nodes, so that what is viewed comes before its views. */
 static enum accel_err collect(struct accel_span *span, size_t *n_span, struct accel_plan *p)
 {
-    struct accel_graph *g = p->model->graph;
-    for (size_t i = 0; i < g->n_value; i++) {
-        const struct accel_value *v = g->value[i];
-        struct accel_cell *c = &p->main->cell[i];
-        bool known;
-        if (!v->producer || v->tensor)
-            continue;
-        c->fixed = false;
-        c->a.data = NULL;
-        ACCEL_TRY(fix_dims(&known, c, v));
-        if (!known || c->hidden)
-            continue;
-        uint64_t size = 0;
-        (void)accel_dtype_size(v->dtype, (uint64_t)c->a.n, &size);
-        if (c->layout.kind == ACCEL_OPAQUE)
-            size = c->layout.size;
-        c->fixed = true;
-        if (size > INT64_MAX)
-            return accel_fail(ACCEL_ENOMEM, "value '%.200s' is too large", v->name);
-        size = (size + ACCEL_SPAN_ALIGN - 1) / ACCEL_SPAN_ALIGN * ACCEL_SPAN_ALIGN;
-        span[(*n_span)++] = (struct accel_span){.size = size + ACCEL_SPAN_ALIGN,
-                                                .from = c->made_at,
-                                                .to = last_use(v, g->n_node),
-                                                .owner = c};
-    }
+    const struct accel_graph *g = p->main->graph;
+    for (size_t i = 0; i < g->n_node; i++)
+        for (int k = 0; k < g->node[i]->n_out; k++)
+            if (g->node[i]->out[k])
+                ACCEL_TRY(lay_value(span, n_span, p, g->node[i]->out[k]));
     return ACCEL_OK;
+}
+
+/* Points the cells into the block. */
+static void point(struct accel_plan *p, const struct accel_span *span, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct accel_cell *c = span[i].owner;
+        c->a.data = p->block + span[i].offset;
+    }
+    for (size_t i = 0; i < p->main->graph->n_value; i++) {
+        struct accel_cell *c = &p->main->cell[i];
+        if (c->fixed && c->view_of)
+            c->a.data = c->view_of->a.data;
+    }
 }
 
 enum accel_err accel_plan_lay_out(struct accel_plan *p)
@@ -92,10 +147,8 @@ enum accel_err accel_plan_lay_out(struct accel_plan *p)
                                     (unsigned long long)total);
         p->block_size = err ? 0 : total;
     }
-    for (size_t i = 0; !err && i < n; i++) {
-        struct accel_cell *c = span[i].owner;
-        c->a.data = p->block + span[i].offset;
-    }
+    if (!err)
+        point(p, span, n);
     accel_free(span);
     return err;
 }

@@ -12,6 +12,8 @@ struct accel_cell {
     void *own; /* memory of this cell alone, kept from run to run */
     size_t own_size;
     bool fixed; /* its place is in the block, its dims hold for all runs with these inputs */
+    struct accel_cell *view_of; /* lies where this one in the block does */
+    size_t span;                /* while places are looked for */
     struct accel_layout layout;
     bool hidden;    /* inside of a chain: nobody reads it */
     size_t made_at; /* index of the node at whose place it is computed */

@@ -311,6 +311,32 @@ static enum accel_err run_call(struct accel_plan *p, struct accel_frame *f, stru
     return ACCEL_OK;
 }
 
+/* A view lies where its input lies; out of the device's blocks it is one conversion. */
+static enum accel_err run_view(bool *done, struct accel_plan *p, const struct accel_node *n)
+{
+    struct accel_cell *y = &p->main->cell[n->out[0]->index];
+    *done = y->fixed && y->view_of;
+    if (*done || !y->fixed || !n->in[0] || n->in[0]->graph != p->main->graph)
+        return ACCEL_OK;
+    const struct accel_cell *x = &p->main->cell[n->in[0]->index];
+    if (x->layout.kind != ACCEL_OPAQUE || !x->a.data)
+        return ACCEL_OK;
+    *done = true;
+    return p->opt.device->to_row_major(p->opt.device, y->a.data, x->a.data, &x->layout);
+}
+
+static enum accel_err run_node(struct accel_plan *p, struct accel_frame *f, struct accel_node *n)
+{
+    bool done = false;
+    if (n->function)
+        return run_call(p, f, n);
+    if (!n->op)
+        return accel_fail(ACCEL_ENOSUP, "an attribute has no value");
+    if (f == p->main && n->op->flags & ACCEL_OP_VIEWS && n->out[0])
+        ACCEL_TRY(run_view(&done, p, n));
+    return done ? ACCEL_OK : run_kernel(p, f, n);
+}
+
 static enum accel_err show(struct accel_plan *p, const struct accel_value *v)
 {
     struct accel_array a;
@@ -343,10 +369,7 @@ enum accel_err accel_frame_run(struct accel_plan *p, struct accel_frame *f)
         if (step && step[i].inside)
             continue;
         size_t used = p->n_room_used;
-        enum accel_err err = step && step[i].fast ? accel_step_run(p, &step[i])
-                             : n->function        ? run_call(p, f, n)
-                             : n->op              ? run_kernel(p, f, n)
-                                     : accel_fail(ACCEL_ENOSUP, "an attribute has no value");
+        enum accel_err err = step && step[i].fast ? accel_step_run(p, &step[i]) : run_node(p, f, n);
         p->n_room_used = used; /* also where it failed: the plan may run again */
         if (err)
             return accel_fail_in(err, "node '%.200s' (%.100s)", n->label, n->op_type);

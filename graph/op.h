@@ -114,6 +114,8 @@ enum {
     ACCEL_OP_BODIES = 16,
     /* The output holds sizes of input 0's axes (Shape, Size); input 0's elements are not read. */
     ACCEL_OP_MEASURES = 32,
+    /* Output 0 is input 0's elements in the same order, under another shape at most. */
+    ACCEL_OP_VIEWS = 64,
 };
 
 struct accel_op {
