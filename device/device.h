@@ -38,6 +38,7 @@ struct accel_ask {
     const void *constant[ACCEL_MAX_IO]; /* contents of operands that never change, else NULL */
     struct accel_layout in[ACCEL_MAX_IO];
     bool row_major; /* somebody reads the last node's result as it is */
+    bool tune;      /* choose by timing, also among kernels that round more coarsely */
 };
 
 struct accel_offer {

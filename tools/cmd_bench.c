@@ -34,12 +34,12 @@ static const struct accel_option options[] = {
      "turns that all loops may take together (default 10 million)", 1, INT64_MAX},
     {"allow-linked-data", 0, ACCEL_OPTION_FLAG, AT(allow_linked_data), NULL,
      "follow the symbolic links of model caches to external data", 0, 0},
+    ACCEL_OPTION_OPTIMIZE,
     ACCEL_OPTION_CPUS,
     {0},
 };
 static const char *const unused[] = {"output", "config", "set", "report", "dry-run", NULL};
-static const char *const later[] = {"train",    "training",     "optimizer", "training",
-                                    "optimize", "fast kernels", NULL};
+static const char *const later[] = {"train", "training", "optimizer", "training", NULL};
 
 enum { LEAST_STEPS = 3, PROFILE_STEPS = 5 };
 
@@ -252,8 +252,6 @@ static enum accel_err bench(struct bench *b)
     b->open_ns = accel_clock_ns() - begin;
     ACCEL_TRY(accel_feed_random(&b->feed, (uint64_t)job->opt.seed));
     b->batch = batch_of(&b->feed);
-    if (job->opt.threads > 1)
-        accel_warn(&job->log, "the kernels built in use one thread");
     begin = accel_clock_ns();
     ACCEL_TRY(accel_feed_run(&b->feed, &job->log));
     b->first_ns = accel_clock_ns() - begin;

@@ -12,10 +12,13 @@
 
 #define MAX_RANDOM ((uint64_t)1 << 30) /* bytes of one input */
 
-static enum accel_err plan_model(struct accel_feed *f, const struct accel_plan_options *opt)
+static enum accel_err plan_model(struct accel_feed *f, const char *optimize,
+                                 const struct accel_plan_options *opt)
 {
     struct accel_plan_options with = *opt;
-    ACCEL_TRY(accel_device_cpu(&f->device));
+    if (!optimize || strcmp(optimize, "none") != 0)
+        ACCEL_TRY(accel_device_cpu(&f->device));
+    with.tune = optimize && strcmp(optimize, "max") == 0;
     with.device = f->device;
     ACCEL_TRY(accel_plan_new(&f->plan, f->m, &with));
     f->n_in = accel_plan_n_inputs(f->plan);
@@ -31,7 +34,7 @@ static enum accel_err open_model(struct accel_feed *f, struct accel_job *job,
     ACCEL_TRY(accel_job_bind(job, f->m));
     ACCEL_TRY(accel_model_infer(f->m));
     accel_job_warn(job, &f->m->log);
-    return plan_model(f, opt);
+    return plan_model(f, job->opt.optimize, opt);
 }
 
 enum accel_err accel_feed_open(struct accel_feed *f, struct accel_job *job, const char *path,
@@ -49,7 +52,7 @@ enum accel_err accel_feed_borrow(struct accel_feed *f, struct accel_model *m, co
                                  const struct accel_plan_options *opt)
 {
     *f = (struct accel_feed){.path = path, .m = m, .borrowed = true};
-    enum accel_err err = plan_model(f, opt);
+    enum accel_err err = plan_model(f, NULL, opt);
     if (err)
         accel_feed_close(f);
     return err;

@@ -17,7 +17,8 @@ struct accel_feed {
     int n_in;
 };
 
-/* Reads PATH, binds --dim and --input-shape, infers, plans. Errors carry PATH in front. */
+/* Reads PATH, binds --dim and --input-shape, infers, plans as --optimize says. Errors carry PATH in
+ * front. */
 enum accel_err accel_feed_open(struct accel_feed *f, struct accel_job *job, const char *path,
                                const struct accel_plan_options *opt) ACCEL_CHECKED;
 

@@ -54,7 +54,7 @@ struct accel_options {
     const char *atol, *rtol;
     bool layers, check;
     /* all that compute */
-    const char *cpus;
+    const char *cpus, *optimize;
     /* bench */
     int64_t batch; /* 0: not given */
     const char *seconds, *trace, *precision;
@@ -87,6 +87,16 @@ struct accel_option {
         "cpus", 0, ACCEL_OPTION_TEXT, offsetof(struct accel_options, cpus), "LIST",                \
             "run on these processors only (0-3,5), a thread on each unless --threads says "        \
             "otherwise",                                                                           \
+            0, 0                                                                                   \
+    }
+
+/* --optimize, of accel-run and accel-bench. */
+#define ACCEL_OPTION_OPTIMIZE                                                                      \
+    {                                                                                              \
+        "optimize", 0, ACCEL_OPTION_CHOICE, offsetof(struct accel_options, optimize),              \
+            "none|default|max",                                                                    \
+            "plain kernels in the file's order; fast kernels; fast kernels chosen by timing, "     \
+            "which may round more coarsely",                                                       \
             0, 0                                                                                   \
     }
 

@@ -247,6 +247,8 @@ static enum accel_err settle_out(struct accel_dn_job *j)
 
 static enum accel_err make_kernel(struct accel_dn_job *j)
 {
+    j->spec.nth = j->nth;
+    j->spec.winograd = j->winograd;
     ACCEL_TRY(settle_out(j));
     ACCEL_TRY(accel_dn_kernel_new(&j->kernel, j->dn, &j->spec));
     (void)reserve(j, accel_dn_kernel_workspace(j->kernel));
@@ -301,6 +303,8 @@ static enum accel_err pack(struct accel_dn_job *j, struct accel_dn_arg *arg, voi
 
 enum accel_err accel_dn_job_ready(struct accel_dn_job *j)
 {
+    if (j->is_ready)
+        return ACCEL_OK;
     void *scratch = accel_alloc_pages(accel_dn_kernel_workspace(j->kernel) + ALIGN);
     enum accel_err err = scratch ? accel_dn_kernel_ready(j->kernel) : accel_fail_nomem();
     for (int i = 0; !err && i < j->spec.n_in; i++) {
@@ -312,6 +316,7 @@ enum accel_err accel_dn_job_ready(struct accel_dn_job *j)
         if (!err)
             err = pack(j, arg, scratch);
     }
+    j->is_ready = !err;
     accel_free(scratch);
     return err;
 }

@@ -36,6 +36,8 @@ struct accel_dn_job {
     bool viewed; /* `out` is another view of the result: row-major only */
     struct accel_dn_kernel *kernel;
     size_t workspace;
+    int nth; /* for the spec: another of the library's kernels */
+    bool winograd, is_ready;
 };
 
 /* Fills spec, arguments and out from ask->chain[0]; ENOSUP: not a form that this kernel knows. */
@@ -101,6 +103,10 @@ void accel_dn_job_free(struct accel_dn_job *j);
 enum accel_err accel_dn_job_plan(struct accel_dn_job *j, accel_dn_describe describe) ACCEL_CHECKED;
 /* Generates code, reorders constants; the ask is not needed afterwards. */
 enum accel_err accel_dn_job_ready(struct accel_dn_job *j) ACCEL_CHECKED;
+/* tune.c: for a job that was planned: tries other kernels that cover the same nodes, puts the
+ * fastest one in its place. */
+enum accel_err accel_dn_job_tune(struct accel_dn_job **job,
+                                 accel_dn_describe describe) ACCEL_CHECKED;
 enum accel_err accel_dn_job_run(struct accel_dn_job *j, const struct accel_run *run) ACCEL_CHECKED;
 
 #endif

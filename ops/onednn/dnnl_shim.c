@@ -37,6 +37,10 @@
     X(post_ops_append_eltwise)                                                                     \
     X(post_ops_append_binary)                                                                      \
     X(primitive_desc_create)                                                                       \
+    X(primitive_desc_iterator_create)                                                              \
+    X(primitive_desc_iterator_next)                                                                \
+    X(primitive_desc_iterator_fetch)                                                               \
+    X(primitive_desc_iterator_destroy)                                                             \
     X(primitive_desc_destroy)                                                                      \
     X(primitive_desc_query)                                                                        \
     X(primitive_desc_query_md)                                                                     \
@@ -309,8 +313,8 @@ static dnnl_status_t init_window(union op_desc *d, const struct accel_dn_spec *s
     const dnnl_prop_kind_t prop = dnnl_forward_inference;
     if (s->kind == ACCEL_DN_CONV)
         return lib.dilated_convolution_forward_desc_init(
-            &d->conv, prop, dnnl_convolution_direct, md(s->in[0]), md(s->in[1]), bias, md(s->out),
-            s->stride, apart, s->begin, s->end);
+            &d->conv, prop, s->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct,
+            md(s->in[0]), md(s->in[1]), bias, md(s->out), s->stride, apart, s->begin, s->end);
     if (s->kind == ACCEL_DN_DECONV)
         return lib.dilated_deconvolution_forward_desc_init(
             &d->deconv, prop, dnnl_deconvolution_direct, md(s->in[0]), md(s->in[1]), bias,
@@ -369,6 +373,22 @@ static enum accel_err make_concat(struct accel_dn_kernel *k, const struct accel_
     return check(st);
 }
 
+/* The library's implementation number s->nth. */
+static enum accel_err make_nth(struct accel_dn_kernel *k, const struct accel_dn_spec *s,
+                               const union op_desc *d, dnnl_primitive_attr_t attr)
+{
+    dnnl_primitive_desc_iterator_t it;
+    ACCEL_TRY(check(lib.primitive_desc_iterator_create(&it, d, attr, k->dn->engine, NULL)));
+    dnnl_status_t st = dnnl_success;
+    for (int i = 0; !st && i < s->nth; i++)
+        st = lib.primitive_desc_iterator_next(it);
+    k->pd = st ? NULL : lib.primitive_desc_iterator_fetch(it);
+    lib.primitive_desc_iterator_destroy(it);
+    if (st == dnnl_iterator_ends)
+        return accel_fail(ACCEL_ENOSUP, "oneDNN has no other kernel");
+    return st ? check(st) : k->pd ? ACCEL_OK : accel_fail_nomem();
+}
+
 static enum accel_err make_desc(struct accel_dn_kernel *k, const struct accel_dn_spec *s)
 {
     dnnl_primitive_attr_t attr = NULL;
@@ -382,7 +402,7 @@ static enum accel_err make_desc(struct accel_dn_kernel *k, const struct accel_dn
                                                                 md(s->out), k->dn->engine, attr)));
     else {
         ACCEL_GOTO(err, check(init_op(&d, s)));
-        ACCEL_GOTO(err, check(lib.primitive_desc_create(&k->pd, &d, attr, k->dn->engine, NULL)));
+        ACCEL_GOTO(err, make_nth(k, s, &d, attr));
     }
 done:
     if (attr)
@@ -403,7 +423,8 @@ static enum accel_err read_formats(struct accel_dn_kernel *k)
         return accel_fail_nomem();
     for (int i = 0; i <= k->n_in; i++) {
         const dnnl_memory_desc_t *m = format_of(k, k->role[i]);
-        if (!m || m->ndims == 0 || m->format_kind != dnnl_blocked)
+        bool weights = k->role[i] == DNNL_ARG_WEIGHTS; /* Winograd's lie in a way of their own */
+        if (!m || m->ndims == 0 || (m->format_kind != dnnl_blocked && !weights))
             return accel_fail(ACCEL_ENOSUP, "oneDNN says nothing about argument %d", i);
         memcpy(k->format[i].at, m, sizeof *m);
     }

@@ -92,6 +92,8 @@ struct accel_dn_spec {
     int n_in, n_own; /* of them the kernel's own */
     struct accel_dn_post post[ACCEL_DN_MAX_POST];
     int n_post;
+    int nth;       /* the library's implementations from this one on, best first */
+    bool winograd; /* CONV: by Winograd's algorithm, which rounds more coarsely */
 };
 
 /* *out NULL, and no error, when the library is not there. */

@@ -73,6 +73,7 @@ struct onednn {
     struct accel_dn *dn;
     struct kept **kept; /* pointers: tags stay where they are */
     size_t n_kept, kept_cap;
+    struct accel_dn_job *offered; /* the last one that was planned, or NULL */
 };
 
 static void kept_free(struct kept *k)
@@ -146,28 +147,43 @@ static enum accel_err plan(struct accel_dn_job **out, struct accel_device *dev,
     return err;
 }
 
+static void forget_offer(struct onednn *d)
+{
+    accel_dn_job_free(d->offered);
+    d->offered = NULL;
+}
+
 static enum accel_err offer(struct accel_offer *o, struct accel_device *dev,
                             const struct accel_ask *ask)
 {
+    struct onednn *d = (struct onednn *)dev;
     struct accel_dn_job *j;
     *o = (struct accel_offer){0};
+    forget_offer(d);
     ACCEL_TRY(plan(&j, dev, ask));
-    enum accel_err err = ACCEL_OK;
-    if (j->takes > 0)
-        err = layout_of(&o->out, (struct onednn *)dev, j);
-    if (!err) {
-        o->takes = j->takes;
-        o->workspace = j->workspace;
-    }
-    accel_dn_job_free(j);
-    return err;
+    d->offered = j;
+    if (j->takes == 0)
+        return ACCEL_OK;
+    if (ask->tune && j->takes == ask->n_chain)
+        ACCEL_TRY(accel_dn_job_tune(&d->offered, find(ask->chain[0]->op->name)));
+    j = d->offered;
+    ACCEL_TRY(layout_of(&o->out, d, j));
+    o->takes = j->takes;
+    o->workspace = j->workspace;
+    return ACCEL_OK;
 }
 
+/* What was offered last is what is taken, as a rule. */
 static enum accel_err prepare(void **state, struct accel_device *dev, const struct accel_ask *ask)
 {
-    struct accel_dn_job *j;
+    struct onednn *d = (struct onednn *)dev;
+    struct accel_dn_job *j = d->offered;
     *state = NULL;
-    ACCEL_TRY(plan(&j, dev, ask));
+    d->offered = NULL;
+    if (!j || j->ask != ask || j->takes != ask->n_chain) {
+        accel_dn_job_free(j);
+        ACCEL_TRY(plan(&j, dev, ask));
+    }
     enum accel_err err = j->takes == ask->n_chain
                              ? accel_dn_job_ready(j)
                              : accel_fail(ACCEL_EDEVICE, "oneDNN took back its offer");
@@ -212,6 +228,7 @@ static enum accel_err to_row_major(struct accel_device *dev, void *to, const voi
 static void free_device(struct accel_device *dev)
 {
     struct onednn *d = (struct onednn *)dev;
+    forget_offer(d);
     for (size_t i = 0; i < d->n_kept; i++)
         kept_free(d->kept[i]);
     accel_free(d->kept);
