@@ -12,6 +12,19 @@ static inline bool accel_op_is_int(const struct accel_array *a)
     return t && t->cls == ACCEL_CLASS_INT;
 }
 
+/* The one integer of an operand that may be left out: 0 then. False when it is of another kind. */
+static inline bool accel_op_one_int(int64_t *out, const struct accel_call *c, int slot)
+{
+    const struct accel_array *a = slot < c->node->n_in ? &c->x[slot] : NULL;
+    *out = 0;
+    if (!a || !a->data)
+        return true;
+    if (!accel_op_is_int(a) || a->n != 1)
+        return false;
+    *out = *(const int64_t *)a->data;
+    return true;
+}
+
 /* What is left of an exact result in an integer type: its low bits, as every runtime computes it.
  * Any non-zero value of bool is 1. */
 static inline int64_t accel_int_wrap(int64_t v, enum accel_dtype dtype)

@@ -71,6 +71,7 @@ static enum accel_err infer(struct accel_node *n)
 struct window {
     const struct accel_window_axis *a; /* [3] */
     int64_t o[3];                      /* output position */
+    double zero;                       /* what an element of 0 is stored as */
 };
 
 /* Input position of tap t, or -1 when it lies in the padding. */
@@ -129,7 +130,7 @@ static double pool(const struct window *w, const struct accel_array *x, int64_t 
         for (t[1] = lo[1]; t[1] < hi[1]; t[1]++)
             for (t[2] = lo[2]; t[2] < hi[2]; t[2]++) {
                 int64_t at = meet(w, t);
-                double v = element(x, first + at, ints);
+                double v = element(x, first + at, ints) - w->zero;
                 n++;
                 if (kind == POOL_LP)
                     sum += pow(fabs(v), (double)p->p);
@@ -162,7 +163,7 @@ static enum accel_err forward(const struct accel_call *c)
     enum pool_kind kind = *(const enum pool_kind *)c->node->op->family;
     struct accel_window_axis a[3];
     ACCEL_TRY(accel_window_axes(a, &p->w, x, y, p->w.kernel, false));
-    struct window w = {a, {0}};
+    struct window w = {a, {0}, 0};
     int64_t out = a[0].out * a[1].out * a[2].out, in = a[0].in * a[1].in * a[2].in, best;
     for (int64_t i = 0; i < y->n; i++) {
         int64_t plane = i / out, rest = i % out;
@@ -178,6 +179,38 @@ static enum accel_err forward(const struct accel_call *c)
             ((int64_t *)c->y[1].data)[i] = plane * in + (best < 0          ? 0
                                                          : p->column_major ? column_major(best, a)
                                                                            : best);
+    }
+    return ACCEL_OK;
+}
+
+/* AveragePool of what quantised elements mean (X, scale, zero point, scale and zero point of Y),
+ * rounded to the nearest even number. */
+static enum accel_err q_forward(const struct accel_call *c)
+{
+    const struct pool_params *p = c->node->params;
+    const struct accel_array *x = &c->x[0], *y = &c->y[0];
+    int64_t of_x, of_y;
+    struct accel_window_axis a[3];
+    bool sign = y->dtype == ACCEL_I8;
+    if (!accel_op_is_int(x) || accel_op_is_int(&c->x[1]) || accel_op_is_int(&c->x[3]) ||
+        c->x[1].n != 1 || c->x[3].n != 1 || !accel_op_one_int(&of_x, c, 2) ||
+        !accel_op_one_int(&of_y, c, 4))
+        return accel_fail(ACCEL_ENOSUP, "operands that are not quantised");
+    if (p->channels_last)
+        return accel_fail(ACCEL_ENOSUP, "channels_last");
+    ACCEL_TRY(accel_window_axes(a, &p->w, x, y, p->w.kernel, false));
+    struct window w = {a, {0}, (double)of_x};
+    double by = (double)*(const real *)c->x[1].data / (double)*(const real *)c->x[3].data;
+    int64_t out = a[0].out * a[1].out * a[2].out, in = a[0].in * a[1].in * a[2].in, best;
+    for (int64_t i = 0; i < y->n; i++) {
+        int64_t rest = i % out;
+        w.o[0] = rest / a[2].out / a[1].out;
+        w.o[1] = rest / a[2].out % a[1].out;
+        w.o[2] = rest % a[2].out;
+        double q = rint(pool(&w, x, i / out * in, p, POOL_AVERAGE, &best) * by);
+        q = q + (double)of_y;
+        ((int64_t *)y->data)[i] =
+            isnan(q) ? 0 : (int64_t)fmin(fmax(q, sign ? -128 : 0), sign ? 127 : 255);
     }
     return ACCEL_OK;
 }
@@ -229,7 +262,7 @@ static const char *const examples[] = {
     "1x1x7x7 | kernel_shape=3,3 strides=2,2 ceil_mode=1",
     "1x1x7x7 | kernel_shape=3,3 strides=2,2 auto_pad=SAME_UPPER", NULL};
 static const char *const q_examples[] = {
-    "2x3x8x8 scalar scalar scalar scalar | kernel_shape=2,2 strides=2,2", NULL};
+    "u8:2x3x8x8 scalar u8:scalar scalar u8:scalar | kernel_shape=2,2 strides=2,2", NULL};
 
 static const enum pool_kind is_max = POOL_MAX, is_average = POOL_AVERAGE, is_lp = POOL_LP;
 
@@ -246,4 +279,7 @@ const struct accel_op accel_op_maxpool = ROW("MaxPool", 2, ACCEL_OP_COMPARES, ma
 const struct accel_op accel_op_averagepool = ROW("AveragePool", 1, 0, average_attrs, &is_average);
 const struct accel_op accel_op_lppool = ROW("LpPool", 1, 0, lp_attrs, &is_lp);
 const struct accel_op accel_op_ms_qlinearaveragepool = {
-    FIELDS("QLinearAveragePool", "com.microsoft", 4, 5, 1, 0, q_attrs, q_examples, NULL, NULL)};
+    FIELDS("QLinearAveragePool", "com.microsoft", 4, 5, 1, 0, q_attrs, q_examples, q_forward, NULL),
+    .holes = 1u << 2,
+    .keep = 0x1e,
+};

@@ -4,6 +4,7 @@
 
 #include "graph/attr.h"
 #include "graph/constprop.h"
+#include "ops/arith.h"
 #include "ops/link_util.h"
 #include "ops/operand.h"
 #include "ops/real.h"
@@ -61,6 +62,31 @@ static enum accel_err global_forward(const struct accel_call *c)
         ((real *)y->data)[i] = (real)(kind == GLOBAL_MAX  ? most
                                       : kind == GLOBAL_LP ? pow(sum, 1.0 / (double)power)
                                                           : sum / (double)size);
+    }
+    return ACCEL_OK;
+}
+
+/* Mean of what quantised channels mean (com.microsoft: X, scale, zero point, scale and zero point
+ * of Y), rounded to the nearest even number; channels_last: they are the last axis. */
+static enum accel_err q_global_forward(const struct accel_call *c)
+{
+    const struct global_params *p = c->node->params;
+    const struct accel_array *x = &c->x[0], *y = &c->y[0];
+    int64_t of_x, of_y;
+    bool last = p->channels_last, sign = y->dtype == ACCEL_I8;
+    int64_t C = x->dim[last ? x->rank - 1 : 1], plane = y->n ? x->n / y->n : 0;
+    if (!accel_op_is_int(x) || accel_op_is_int(&c->x[1]) || accel_op_is_int(&c->x[3]) ||
+        c->x[1].n != 1 || c->x[3].n != 1 || !accel_op_one_int(&of_x, c, 2) ||
+        !accel_op_one_int(&of_y, c, 4))
+        return accel_fail(ACCEL_ENOSUP, "operands that are not quantised");
+    double by = (double)*(const real *)c->x[1].data / (double)*(const real *)c->x[3].data;
+    for (int64_t i = 0; i < y->n; i++) {
+        int64_t first = last ? i / C * C * plane + i % C : i * plane, sum = 0;
+        for (int64_t k = 0; k < plane; k++)
+            sum += ((const int64_t *)x->data)[first + k * (last ? C : 1)] - of_x;
+        double q = rint((double)sum / (double)plane * by) + (double)of_y;
+        ((int64_t *)y->data)[i] =
+            isnan(q) ? 0 : (int64_t)fmin(fmax(q, sign ? -128 : 0), sign ? 127 : 255);
     }
     return ACCEL_OK;
 }
@@ -209,7 +235,7 @@ static const struct accel_attr_rule roi_align_attrs[] = {
     {0}};
 
 static const char *const global_examples[] = {"2x3x4x4", "1x2x5", NULL};
-static const char *const q_examples[] = {"2x3x4x4 scalar scalar scalar scalar", NULL};
+static const char *const q_examples[] = {"u8:2x3x4x4 scalar u8:scalar scalar u8:scalar", NULL};
 static const char *const unpool_examples[] = {"1x1x2x2 1x1x2x2 | kernel_shape=2,2 strides=2,2",
                                               NULL};
 static const char *const roi_pool_examples[] = {"1x3x8x8 2x5 | pooled_shape=2,2", NULL};
@@ -237,9 +263,10 @@ const struct accel_op accel_op_globalaveragepool =
 const struct accel_op accel_op_globalmaxpool =
     GLOBAL("GlobalMaxPool", ACCEL_OP_COMPARES, no_attrs, &is_max);
 const struct accel_op accel_op_globallppool = GLOBAL("GlobalLpPool", 0, lp_attrs, &is_lp);
-const struct accel_op accel_op_ms_qlinearglobalaveragepool =
-    ROW("QLinearGlobalAveragePool", "com.microsoft", 1, 5, 5, 0, q_attrs, global_parse,
-        global_infer, q_examples, NULL, NULL);
+const struct accel_op accel_op_ms_qlinearglobalaveragepool = {
+    FIELDS("QLinearGlobalAveragePool", "com.microsoft", 1, 5, 5, 0, q_attrs, global_parse,
+           global_infer, q_examples, q_global_forward, NULL),
+    .holes = 1u << 2 | 1u << 4, .keep = 0x1e};
 const struct accel_op accel_op_maxunpool =
     ROW("MaxUnpool", "", 9, 2, 3, 0, unpool_attrs, unpool_parse, unpool_infer, unpool_examples,
         NULL, NULL);

@@ -71,11 +71,46 @@ START_TEST(fused_operators_give_what_the_runtime_gives)
 }
 END_TEST
 
+START_TEST(operators_on_quantised_tensors)
+{
+    op_runs("ms:QLinearAdd", 1,
+            "2x2[121,131,193,243] f1[0.0199999996] 1[120] 2[8,36] f1[0.0299999993] 1[120] "
+            "f1[0.0500000007] 1[120]",
+            "53,74,82,119");
+    op_runs("ms:QLinearMul", 1,
+            "2x2[210,242,63,79] f1[0.0199999996] 1[120] 2[222,108] f1[0.0299999993] 1[120] "
+            "f1[0.0500000007] 1[120]",
+            "230,102,50,126");
+    op_runs("ms:QLinearSigmoid", 1, "3[69,211,65] f1[0.0199999996] 1[120] f1[0.00390625] 1[120]",
+            "188,255,184");
+    op_runs("ms:QLinearLeakyRelu", 1,
+            "3[104,164,140] f1[0.0199999996] 1[120] f1[0.0199999996] 1[120] | alpha=0.25",
+            "116,164,140");
+    op_runs(
+        "ms:QLinearSoftmax", 1,
+        "2x3[21,7,221,192,214,137] f1[0.0199999996] 1[120] f1[0.00390625] 1[120] | axis=1 opset=13",
+        "125,123,255,209,255,150");
+    op_runs("ms:QLinearConcat", 1,
+            "f1[0.0299999993] 1[120] 2x1[209,84] f1[0.0199999996] 1[120] 2x2[115,201,31,77] "
+            "f1[0.0399999991] 1[120] | axis=1",
+            "179,113,228,96,1,63");
+    op_runs("ms:QLinearGlobalAveragePool", 1,
+            "1x2x2x2[31,116,250,34,98,103,231,52] f1[0.0199999996] 1[120] f1[0.00999999978] 1[120] "
+            "| channels_last=1",
+            "185,32");
+    op_runs("ms:QLinearAveragePool", 1,
+            "1x1x3x3[128,67,5,192,15,71,127,124,29] f1[0.0199999996] 1[120] f1[0.0149999997] "
+            "1[120] | kernel_shape=2,2 pads=1,1,0,0 count_include_pad=1",
+            "123,105,64,147,94,13,146,113,40");
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("op_ms");
     TCase *t = tcase_create("op_ms");
     tcase_add_test(t, fused_operators_give_what_the_runtime_gives);
+    tcase_add_test(t, operators_on_quantised_tensors);
     suite_add_tcase(s, t);
     return s;
 }
