@@ -66,7 +66,10 @@ static enum accel_err add_member(struct accel_channels *c, const struct accel_ta
     finite = finite && isfinite(m->mean);
     if (finite)
         return ACCEL_OK;
-    accel_warn(log, "'%.200s' holds NaN or infinity: it stays as it is", t->name);
+    accel_warn(log,
+               by ? "'%.200s': nothing tells of its channels, it stays as it is"
+                  : "'%.200s' holds NaN or infinity: it stays as it is",
+               t->name);
     m->selected = false;
     m->inputs = true;
     m->score = NULL;

@@ -4,6 +4,7 @@
 #include "prune/prune_config_int.h"
 
 #include "base/alloc.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "prune/prune_key.h"
 
@@ -79,7 +80,11 @@ static const struct accel_config *first_of(const struct accel_config *map, const
 static enum accel_err check_needs(const struct accel_prune_config *c,
                                   const struct accel_config *map, const char *pruner)
 {
-    const char *needs = score_needs(c->score, c->data != NULL || accel_config_find(map, "data"));
+    bool has_data = accel_config_find(map, "data") != NULL;
+    bool watched = c->score >= ACCEL_SCORE_APOZ && c->score <= ACCEL_SCORE_WANDA;
+    const char *needs = watched && c->pattern == ACCEL_PATTERN_CHANNEL
+                            ? NULL /* the tool asks for data */
+                            : score_needs(c->score, has_data);
     bool of_channels = (c->score >= ACCEL_SCORE_FPGM && c->score <= ACCEL_SCORE_RANDOM) ||
                        (c->score == ACCEL_SCORE_L2 && c->pattern == ACCEL_PATTERN_BLOCK);
     if (!needs && of_channels && c->pattern != ACCEL_PATTERN_CHANNEL)
@@ -195,10 +200,52 @@ static enum accel_err read_nm(struct accel_prune_config *c, const struct accel_c
     return ACCEL_OK;
 }
 
+static void put(struct accel_json *j, const char *key, const struct accel_config *c)
+{
+    bool list = c->kind == ACCEL_CONFIG_LIST, map = c->kind == ACCEL_CONFIG_MAP;
+    if (list)
+        accel_json_array(j, key);
+    else if (map)
+        accel_json_object(j, key);
+    else if (c->kind == ACCEL_CONFIG_STRING)
+        accel_json_text(j, key, c->text);
+    else if (c->kind == ACCEL_CONFIG_BOOL)
+        accel_json_bool(j, key, c->boolean);
+    else if (c->kind == ACCEL_CONFIG_INT)
+        accel_json_int(j, key, c->integer);
+    else if (c->kind == ACCEL_CONFIG_FLOAT)
+        accel_json_number(j, key, c->number);
+    else
+        accel_json_null(j, key);
+    for (const struct accel_config *i = list || map ? c->child : NULL; i; i = i->next)
+        put(j, map ? i->key : NULL, i);
+    if (list || map)
+        accel_json_end(j, list ? ']' : '}');
+}
+
+/* A data set given as a map, as the text that --data takes. The tree is at most 64 deep; deeper
+ * than JSON is written is no data set. */
+static enum accel_err spec_text(const char **out, struct accel_prune_config *c,
+                                const struct accel_config *map)
+{
+    struct accel_json j = {0};
+    for (const struct accel_config *i = map->child; i; i = i->next)
+        for (const struct accel_config *k = i->child; k; k = k->next)
+            if (k->child)
+                return accel_config_fail(k, false, "a data set has no maps or lists this deep");
+    put(&j, NULL, map);
+    *out = j.out.failed ? NULL : accel_arena_strndup(&c->arena, accel_str_get(&j.out), j.out.len);
+    accel_json_clear(&j);
+    return *out ? ACCEL_OK : accel_fail_nomem();
+}
+
 static enum accel_err read_top(struct accel_prune_config *c, const struct accel_config *map)
 {
     const struct accel_config *data = accel_config_find(map, "data");
-    c->data = data && data->kind == ACCEL_CONFIG_STRING ? data->text : NULL;
+    if (data && data->kind == ACCEL_CONFIG_MAP)
+        ACCEL_TRY(spec_text(&c->data, c, data));
+    else
+        c->data = data && data->kind == ACCEL_CONFIG_STRING ? data->text : NULL;
     c->exclude_inputs = flag(map, "exclude_inputs");
     c->allow_missing = flag(map, "allow_missing");
     c->strict_nni = flag(map, "strict_nni");

@@ -7,6 +7,7 @@
 #include "graph/infer.h"
 #include "onnx/onnx.h"
 #include "prune/prune.h"
+#include "tools/activation_score.h"
 #include "tools/difference.h"
 #include "tools/latency.h"
 #include "tools/progress.h"
@@ -251,6 +252,13 @@ static const char *data_of(const struct prune *p)
     return p->job->opt.data ? p->job->opt.data : p->config->data;
 }
 
+/* Scores come from activations. */
+static bool is_watched(const struct accel_prune_config *c)
+{
+    return c->score == ACCEL_SCORE_APOZ || c->score == ACCEL_SCORE_MEAN_ACTIVATION ||
+           c->score == ACCEL_SCORE_WANDA;
+}
+
 static enum accel_err check_options(const struct prune *p)
 {
     const struct accel_options *opt = &p->job->opt;
@@ -266,10 +274,28 @@ static enum accel_err check_options(const struct prune *p)
     if (repaired && !data_of(p))
         return accel_config_fail(repaired, true, "%s needs --data", repaired->key);
     bool measured = p->config->target && accel_config_find(p->config->target, "accuracy_drop");
-    if (opt->data && !opt->check && !opt->sensitivity && !measured && !repaired)
+    if (is_watched(p->config) && !data_of(p))
+        return accel_fail(ACCEL_EARG, "pruner '%s' needs --data: it looks at activations",
+                          p->config->pruner);
+    if (opt->data && !opt->check && !opt->sensitivity && !measured && !repaired &&
+        !is_watched(p->config))
         return accel_fail(ACCEL_EARG, "--data needs --check, --sensitivity, or a config that "
                                       "measures: nothing else looks at data");
     return ACCEL_OK;
+}
+
+static enum accel_err choose(struct prune *p)
+{
+    struct accel_activation_score s = {0};
+    bool watched = is_watched(p->config);
+    enum accel_err err = ACCEL_OK;
+    if (watched)
+        err = accel_activation_score_run(&s, p->job, p->input, data_of(p), p->config->score);
+    if (!err)
+        err = accel_prune_choose(&p->plan, p->model, p->config, watched ? &s.by : NULL,
+                                 &p->model->log);
+    accel_activation_score_clear(&s);
+    return err;
 }
 
 /* target.accuracy_drop: what may go is found by measuring. */
@@ -381,7 +407,7 @@ static enum accel_err prune(struct prune *p)
     accel_job_note(job, "shapes inferred");
     p->config->seed = (uint64_t)job->opt.seed;
     ACCEL_TRY(check_options(p));
-    ACCEL_TRY(of_model(p, accel_prune_choose(&p->plan, p->model, p->config, NULL, &p->model->log)));
+    ACCEL_TRY(of_model(p, choose(p)));
     if (job->opt.sensitivity)
         return of_model(p, write_sensitivity(p));
     if (p->plan->channels) {
