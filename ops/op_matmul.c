@@ -2,31 +2,22 @@
  * on the left is a row, on the right a column, and its axis is dropped from Y.
  *
  * Members differ in where A and B stand and in the type of Y. com.microsoft's FusedMatMul can
- * transpose both: side_axis() says on which stored axis a logical one lies, and everything else is
- * written over logical axes. */
+ * transpose both: accel_matmul_axis() says on which stored axis a logical one lies, and everything
+ * else is written over logical axes. */
 #include <math.h>
 
 #include "base/threads.h"
 #include "graph/attr.h"
 #include "ops/arith.h"
 #include "ops/link_util.h"
+#include "ops/matmul.h"
 #include "ops/operand.h"
 #include "ops/real.h"
 
-struct matmul {
-    int a, b, bias;       /* slots; bias -1: none */
-    enum accel_dtype out; /* UNDEFINED: that of slot `like` */
-    int like;
-};
-
-struct matmul_params {
-    bool trans_a, trans_b;             /* the last two axes are swapped */
-    bool trans_batch_a, trans_batch_b; /* M (or K) is stored before the batch axes */
-};
-
 static enum accel_err parse(struct accel_node *n, int opset)
 {
-    struct matmul_params *p = ACCEL_NEW(&n->graph->model->arena, struct matmul_params, 1);
+    struct accel_matmul_params *p =
+        ACCEL_NEW(&n->graph->model->arena, struct accel_matmul_params, 1);
     int64_t a, b, batch_a, batch_b;
     (void)opset;
     if (!p)
@@ -35,6 +26,7 @@ static enum accel_err parse(struct accel_node *n, int opset)
     ACCEL_TRY(accel_attr_int(&b, n, "transB", 0));
     ACCEL_TRY(accel_attr_int(&batch_a, n, "transBatchA", 0));
     ACCEL_TRY(accel_attr_int(&batch_b, n, "transBatchB", 0));
+    ACCEL_TRY(accel_attr_float(&p->alpha, n, "alpha", 1));
     p->trans_a = a != 0;
     p->trans_b = b != 0;
     p->trans_batch_a = batch_a != 0;
@@ -43,8 +35,7 @@ static enum accel_err parse(struct accel_node *n, int opset)
     return ACCEL_OK;
 }
 
-/* Stored axis of logical axis i of an operand of this rank. */
-static int side_axis(int rank, int i, bool trans, bool trans_batch)
+int accel_matmul_axis(int rank, int i, bool trans, bool trans_batch)
 {
     if (rank < 2)
         return i;
@@ -57,23 +48,23 @@ static int side_axis(int rank, int i, bool trans, bool trans_batch)
 
 static int axis_a(const struct accel_node *n, int i)
 {
-    const struct matmul *f = n->op->family;
-    const struct matmul_params *p = n->params;
-    return side_axis(accel_operand_rank(n, f->a), i, p->trans_a, p->trans_batch_a);
+    const struct accel_matmul *f = n->op->family;
+    const struct accel_matmul_params *p = n->params;
+    return accel_matmul_axis(accel_operand_rank(n, f->a), i, p->trans_a, p->trans_batch_a);
 }
 static int axis_b(const struct accel_node *n, int i)
 {
-    const struct matmul *f = n->op->family;
-    const struct matmul_params *p = n->params;
-    return side_axis(accel_operand_rank(n, f->b), i, p->trans_b, p->trans_batch_b);
+    const struct accel_matmul *f = n->op->family;
+    const struct accel_matmul_params *p = n->params;
+    return accel_matmul_axis(accel_operand_rank(n, f->b), i, p->trans_b, p->trans_batch_b);
 }
 static struct accel_dim dim_a(const struct accel_node *n, int i)
 {
-    return accel_operand_dim(n, ((const struct matmul *)n->op->family)->a, axis_a(n, i));
+    return accel_operand_dim(n, ((const struct accel_matmul *)n->op->family)->a, axis_a(n, i));
 }
 static struct accel_dim dim_b(const struct accel_node *n, int i)
 {
-    return accel_operand_dim(n, ((const struct matmul *)n->op->family)->b, axis_b(n, i));
+    return accel_operand_dim(n, ((const struct accel_matmul *)n->op->family)->b, axis_b(n, i));
 }
 
 /* Logical axis along which the operand is summed. */
@@ -102,7 +93,7 @@ static enum accel_err infer_batch(struct accel_shape *y, const struct accel_node
 
 static enum accel_err infer(struct accel_node *n)
 {
-    const struct matmul *f = n->op->family;
+    const struct accel_matmul *f = n->op->family;
     enum accel_dtype dtype = f->out != ACCEL_UNDEFINED ? f->out : accel_operand_dtype(n, f->like);
     int ra = accel_operand_rank(n, f->a), rb = accel_operand_rank(n, f->b);
     struct accel_shape y = {-1, NULL};
@@ -133,7 +124,7 @@ static enum accel_err infer(struct accel_node *n)
 /* elements of Y times K */
 static void cost(const struct accel_node *n, struct accel_cost *c)
 {
-    const struct matmul *f = n->op->family;
+    const struct accel_matmul *f = n->op->family;
     int ra = accel_operand_rank(n, f->a), rb = accel_operand_rank(n, f->b);
     int64_t k = ra > 0 ? dim_a(n, k_of_a(ra)).n : -1;
     if (k < 0 && rb > 0)
@@ -143,7 +134,7 @@ static void cost(const struct accel_node *n, struct accel_cost *c)
 
 static int weights(const struct accel_node *n, struct accel_weight w[4])
 {
-    const struct matmul *f = n->op->family;
+    const struct accel_matmul *f = n->op->family;
     int ra = accel_operand_rank(n, f->a), rb = accel_operand_rank(n, f->b), count = 0;
     if (rb >= 2)
         w[count++] = (struct accel_weight){
@@ -160,7 +151,9 @@ static int weights(const struct accel_node *n, struct accel_weight w[4])
 static int batch_axis(const struct accel_node *n, int slot, int axis, int batch)
 {
     int rank = accel_slot_rank(n, slot), own = axis - (batch - (rank - 2));
-    return rank > 2 && own >= 0 ? own : -1;
+    if (rank <= 2 || own < 0)
+        return -1;
+    return slot ? axis_b(n, own) : axis_a(n, own);
 }
 
 /* A leading axis: the operands that have it, and a word for those of size 1. */
@@ -196,16 +189,16 @@ static void links(const struct accel_node *n, struct accel_links *l)
     int batch = (ra > rb ? ra : rb) - 2;
     if (ra < 1 || rb < 1 || !accel_slot_value(n, y))
         return;
-    const struct accel_axis k[2] = {{0, k_of_a(ra)}, {1, k_of_b(rb)}};
+    const struct accel_axis k[2] = {{0, axis_a(n, k_of_a(ra))}, {1, axis_b(n, k_of_b(rb))}};
     accel_links_axes(l, 2, k);
     accel_links_need0(l, 2, k);
     batch = batch > 0 ? batch : 0;
     for (int axis = 0; axis < batch; axis++)
         link_batch(l, axis, batch);
     if (ra > 1)
-        accel_links_pair(l, 0, ra - 2, y, batch);
+        accel_links_pair(l, 0, axis_a(n, ra - 2), y, batch);
     if (rb > 1)
-        accel_links_pair(l, 1, rb - 1, y, batch + (ra > 1));
+        accel_links_pair(l, 1, axis_b(n, rb - 1), y, batch + (ra > 1));
 }
 
 static void zero(const struct accel_node *n, struct accel_zero *z)
@@ -220,9 +213,9 @@ static void zero(const struct accel_node *n, struct accel_zero *z)
                 accel_zero_copy0(z, i, own, y, axis);
         }
     if (ra > 1)
-        accel_zero_copy0(z, 0, ra - 2, y, batch);
+        accel_zero_copy0(z, 0, axis_a(n, ra - 2), y, batch);
     if (rb > 1)
-        accel_zero_copy0(z, 1, rb - 1, y, batch + (ra > 1));
+        accel_zero_copy0(z, 1, axis_b(n, rb - 1), y, batch + (ra > 1));
 }
 
 /* ------------------------------------------------------------------ forward of MatMul */
@@ -300,7 +293,7 @@ static double of_vector(const struct accel_call *c, int slot, int64_t k, double 
 static void run_integers(void *ctx, int64_t from, int64_t to)
 {
     const struct accel_call *c = ctx;
-    const struct matmul *f = c->node->op->family;
+    const struct accel_matmul *f = c->node->op->family;
     const struct accel_array *a = &c->x[f->a], *b = &c->x[f->b], *y = &c->y[0];
     bool scaled = f->like == 7;
     int64_t m = a->rank > 1 ? a->dim[a->rank - 2] : 1, k = a->dim[a->rank - 1];
@@ -328,7 +321,7 @@ static void run_integers(void *ctx, int64_t from, int64_t to)
  * lie along its rows, of B along its columns. */
 static enum accel_err integer_forward(const struct accel_call *c)
 {
-    const struct matmul *f = c->node->op->family;
+    const struct accel_matmul *f = c->node->op->family;
     const struct accel_array *a = &c->x[f->a];
     if (!accel_op_is_int(a) || !accel_op_is_int(&c->x[f->b]) || !accel_op_is_int(&c->y[0]))
         return accel_fail(ACCEL_ENOSUP, "operands that are no integers");
@@ -352,16 +345,16 @@ static const char *const matmul_examples[] = {"3x4 4x5",     "2x3x4 4x5",     "2
                                               "3x2x4 3x4x5", "2x3x2x4 3x4x5", "4 4x5",
                                               "3x4 4",       "4 4",           NULL};
 static const char *const fused_examples[] = {"3x4 4x5", "4x3 5x4 | transA=1 transB=1 alpha=0.5",
-                                             NULL};
+                                             "2x4x3 5x4 | transA=1 transB=1", NULL};
 static const char *const integer_examples[] = {"3x4 4x5", NULL};
 static const char *const q_examples[] = {"3x4 scalar scalar 4x5 scalar scalar scalar scalar", NULL};
-static const char *const dynamic_examples[] = {"3x4 4x5 scalar", NULL};
-static const char *const to_float_examples[] = {"3x4 4x5 scalar scalar", NULL};
+static const char *const dynamic_examples[] = {"3x4 i8:4x5 scalar", NULL};
+static const char *const to_float_examples[] = {"u8:3x4 i8:4x5 scalar scalar", NULL};
 
 #define FIELDS(onnx, dom, opset, least, most, rules, kernel, eg, ...)                              \
     .name = (onnx), .domain = (dom), .since = (opset), .min_in = (least), .max_in = (most),        \
     .min_out = 1, .max_out = 1, .attrs = (rules), .parse = parse, .infer = infer, .cost = cost,    \
-    .weights = weights, .forward = (kernel), .family = &(const struct matmul){__VA_ARGS__},        \
+    .weights = weights, .forward = (kernel), .family = &(const struct accel_matmul){__VA_ARGS__},  \
     .examples = (eg)
 #define ROW(...)                                                                                   \
     {                                                                                              \
@@ -381,14 +374,22 @@ const struct accel_op accel_op_qlinearmatmul =
     ROW("QLinearMatMul", "", 10, 8, 8, no_attrs, integer_forward, q_examples, .b = 3, .bias = -1,
         .like = 7);
 const struct accel_op accel_op_ms_fusedmatmul =
-    ROW("FusedMatMul", MS, 1, 2, 2, fused_attrs, NULL, fused_examples, .b = 1, .bias = -1);
+    ROW("FusedMatMul", MS, 1, 2, 2, fused_attrs, accel_matmul_fused, fused_examples, .b = 1,
+        .bias = -1);
 const struct accel_op accel_op_ms_transposematmul =
-    ROW("TransposeMatMul", MS, 1, 2, 2, transpose_attrs, NULL, fused_examples, .b = 1, .bias = -1);
+    ROW("TransposeMatMul", MS, 1, 2, 2, transpose_attrs, accel_matmul_fused, fused_examples, .b = 1,
+        .bias = -1);
 const struct accel_op accel_op_ms_matmulinteger16 =
-    ROW("MatMulInteger16", MS, 1, 2, 2, no_attrs, NULL, integer_examples, .b = 1, .bias = -1,
-        .out = ACCEL_I32);
-const struct accel_op accel_op_ms_dynamicquantizematmul =
-    ROW("DynamicQuantizeMatMul", MS, 1, 3, 5, no_attrs, NULL, dynamic_examples, .b = 1, .bias = 4);
-const struct accel_op accel_op_ms_matmulintegertofloat =
-    ROW("MatMulIntegerToFloat", MS, 1, 4, 7, no_attrs, NULL, to_float_examples, .b = 1, .bias = 6,
-        .like = 2);
+    ROW("MatMulInteger16", MS, 1, 2, 2, no_attrs, integer_forward, integer_examples, .b = 1,
+        .bias = -1, .out = ACCEL_I32);
+const struct accel_op accel_op_ms_dynamicquantizematmul = {
+    FIELDS("DynamicQuantizeMatMul", MS, 1, 3, 5, no_attrs, accel_matmul_dynamic, dynamic_examples,
+           .b = 1, .bias = 4),
+    .scratch = accel_matmul_dynamic_scratch,
+    .keep = 1u << 2 | 1u << 3,
+};
+const struct accel_op accel_op_ms_matmulintegertofloat = {
+    FIELDS("MatMulIntegerToFloat", MS, 1, 4, 7, no_attrs, accel_matmul_to_float, to_float_examples,
+           .b = 1, .bias = 6, .like = 2),
+    .keep = 0x3c,
+};

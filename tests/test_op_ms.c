@@ -105,12 +105,37 @@ START_TEST(operators_on_quantised_tensors)
 }
 END_TEST
 
+START_TEST(products_of_matrices)
+{
+    op_runs("ms:FusedMatMul", 1,
+            "f2x1x2x2[0.300000012,0.800000012,0.300000012,-1.29999995,0.899999976,0.400000006,-0.5,"
+            "0.600000024] "
+            "f2x2x2[0.400000006,0.300000012,0,0.5,-0.699999988,-0.200000003,-0.5,0.600000024] | "
+            "transA=1 transB=1 alpha=0.5",
+            "0.105,0.075,-0.03499999,-0.325,-0.135,0.015,-0.15,-0.59,0.105,-0.125,0.17,0.15,-0.265,"
+            "-0.375,-0.2,0.08000001");
+    op_runs("ms:FusedMatMul", 1,
+            "f2x1x1x2[0,-0.300000012,-0.800000012,-0.300000012] "
+            "f2x1x1x2[0,-0.300000012,1.29999995,1] | transA=1 transBatchA=1 transBatchB=1",
+            "-1.04,-0.8,-0.39,-0.21");
+    op_runs("ms:MatMulIntegerToFloat", 1,
+            "2x2[191,246,23,185] 2x2[75,138,236,70] f1[0.200000003] f2[0.200000003,2.0999999] "
+            "1[108] 2[159,116] f2[2,0.600000024]",
+            "148.16,-1898.64,524.76,-2272.44");
+    op_runs("ms:DynamicQuantizeMatMul", 1,
+            "f2x2[0.699999988,-0.5,-1.60000002,0.200000003] 2x2[198,117,164,197] "
+            "f2[-0.699999988,-0.100000001] 2[218,88] f2[-0.100000001,0.100000001]",
+            "-9.002353,3.46702,-14.94988,2.566863");
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("op_ms");
     TCase *t = tcase_create("op_ms");
     tcase_add_test(t, fused_operators_give_what_the_runtime_gives);
     tcase_add_test(t, operators_on_quantised_tensors);
+    tcase_add_test(t, products_of_matrices);
     suite_add_tcase(s, t);
     return s;
 }
