@@ -38,6 +38,7 @@ struct accel_ask {
     const void *constant[ACCEL_MAX_IO]; /* contents of operands that never change, else NULL */
     struct accel_layout in[ACCEL_MAX_IO];
     bool row_major; /* somebody reads the last node's result as it is */
+    bool bf16;      /* products may read their operands as bfloat16 */
     bool tune;      /* choose by timing, also among kernels that round more coarsely */
 };
 
@@ -71,6 +72,9 @@ struct accel_device {
     /* Row-major elements of a float value of this layout. */
     enum accel_err (*to_row_major)(struct accel_device *, void *to, const void *from,
                                    const struct accel_layout *layout);
+    /* EDEVICE when products of bfloat16 are slower here than those of float32; the text tells both
+     * times. */
+    enum accel_err (*check_bf16)(struct accel_device *);
 };
 
 /* The device of this build for this processor; NULL, and no error, when the build has none or its

@@ -115,6 +115,7 @@ static bool set_chain(struct question *q, const struct accel_plan *p, int n)
     q->ask.n_chain = n;
     q->ask.operand = q->operand;
     q->ask.n_operand = k;
+    q->ask.bf16 = p->opt.bf16;
     q->ask.tune = p->opt.tune;
     q->ask.row_major = is_read_plain(p, q->chain[n - 1]->out[0]);
     return true;

@@ -30,6 +30,7 @@ struct accel_plan_options {
      * chains. Asked when kernels are chosen and after each node. */
     bool (*wants)(void *watch_ctx, const struct accel_value *v);
     void *watch_ctx;
+    bool bf16;                   /* the device computes products from bfloat16 operands */
     bool tune;                   /* the device chooses kernels by timing them */
     struct accel_device *device; /* for fast kernels, outlives the plan; NULL: plain kernels only */
 };

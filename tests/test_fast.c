@@ -121,6 +121,8 @@ static void feed(struct accel_plan *p, void **own, uint32_t seed)
 
 static bool tune; /* kernels are chosen by timing; Winograd's round more coarsely */
 
+static bool bf16; /* products read bfloat16: 8 bits of each operand */
+
 struct result {
     double *at;
     int64_t n;
@@ -133,7 +135,8 @@ static struct result run(struct accel_model *m, struct accel_device *d)
     struct result r = {0};
     struct accel_plan *p = NULL;
     void *own[40] = {0};
-    r.err = accel_plan_new(&p, m, &(struct accel_plan_options){.device = d, .tune = tune});
+    r.err = accel_plan_new(&p, m,
+                           &(struct accel_plan_options){.device = d, .tune = tune, .bf16 = bf16});
     if (!r.err) {
         feed(p, own, 7);
         r.err = accel_plan_run(p);
@@ -162,10 +165,16 @@ static size_t compare(struct accel_model *m, const char *name, const char *line)
     ck_assert_msg(want.err == got.err, "%s %s: %d plain, %d fast: %s", name, line, (int)want.err,
                   (int)got.err, accel_errmsg());
     ck_assert_msg(want.n == got.n, "%s %s: sizes", name, line);
+    double most = 0;
+    for (int64_t i = 0; i < want.n; i++)
+        most = fmax(most, fabs(want.at[i]));
     for (int64_t i = 0; i < want.n; i++) {
         double a = got.at[i], b = want.at[i];
         bool same = a == b || (isnan(a) && isnan(b)) ||
-                    fabs(a - b) <= (tune ? 1e-3 : 1e-5) + 1e-4 * fabs(b);
+                    fabs(a - b) <= (bf16   ? most / 64
+                                    : tune ? 1e-3
+                                           : 1e-5) +
+                                       1e-4 * fabs(b);
         ck_assert_msg(same, "%s %s: element %lld is %.9g, plain %.9g", name, line, (long long)i, a,
                       b);
     }
@@ -453,6 +462,22 @@ START_TEST(kernels_chosen_by_timing_equal_plain_ones)
 }
 END_TEST
 
+/* Where bfloat16 is slower it is refused; results stay the same to its precision all the same. */
+START_TEST(products_of_bfloat16_are_close_and_refused_where_slow)
+{
+    enum accel_err err = device->check_bf16(device);
+    ck_assert(err == ACCEL_OK || err == ACCEL_EDEVICE);
+    ck_assert(!err || strstr(accel_errmsg(), "bf16"));
+    bf16 = true;
+    is_fast("x:1x32x28x28 w=32x32x3x3 b=32 ; Conv x w b > c pads=1,1,1,1 ; Relu c > y", 20, 2);
+    is_fast("x:2x8x15x15 w=8x1x3x3 ; Conv x w > c group=8 ; MaxPool c > y kernel_shape=2,2", 20, 2);
+    is_fast("x:2x3x40 w=40x56 b=56 ; MatMul x w > c ; Add c b > d ; Relu d > y", 20, 3);
+    is_fast("x:3x40 w=56x40 b=56 ; Gemm x w b > y transB=1", 20, 1);
+    is_fast("x:2x3x8x40 z:2x3x40x8 ; MatMul x z > y", 20, 1);
+    bf16 = false;
+}
+END_TEST
+
 static enum accel_err watch(void *ctx, const struct accel_value *v, const struct accel_array *a)
 {
     double *sum = ctx;
@@ -581,6 +606,7 @@ static Suite *suite(void)
     tcase_add_test(t, chains_give_what_their_nodes_give);
     tcase_add_test(t, plain_readers_get_rows);
     tcase_add_test(t, nan_and_infinity_come_through_as_in_plain_kernels);
+    tcase_add_test(t, products_of_bfloat16_are_close_and_refused_where_slow);
     tcase_add_test(t, kernels_chosen_by_timing_equal_plain_ones);
     tcase_add_test(t, inputs_of_another_size_are_planned_anew);
     tcase_add_test(t, a_watcher_sees_every_value_in_rows);

@@ -20,12 +20,13 @@ static const struct accel_option options[] = {
      "turns that all loops may take together (default 10 million)", 1, INT64_MAX},
     {"allow-linked-data", 0, ACCEL_OPTION_FLAG, AT(allow_linked_data), NULL,
      "follow the symbolic links of model caches to external data", 0, 0},
+    {"precision", 0, ACCEL_OPTION_CHOICE, AT(precision), "f32|bf16|fp16",
+     "type that products read: bf16 is refused where it is slower", 0, 0},
     ACCEL_OPTION_OPTIMIZE,
     ACCEL_OPTION_CPUS,
     {0},
 };
 static const char *const unused[] = {"config", "set", "report", "dry-run", NULL};
-static const char *const later[] = {"precision", "bfloat16 kernels", NULL};
 
 /* DIR/NAME.npy; what could mean something to a file system becomes "_". Equal names get a number.
  */
@@ -175,7 +176,6 @@ const struct accel_command accel_command_run = {
                "written to DIR/NAME.npy; without, a summary is shown.",
     .options = options,
     .unused = unused,
-    .later = later,
     .min_args = 1,
     .max_args = 1,
     .run = run,

@@ -12,13 +12,29 @@
 
 #define MAX_RANDOM ((uint64_t)1 << 30) /* bytes of one input */
 
-static enum accel_err plan_model(struct accel_feed *f, const char *optimize,
+/* --precision */
+static enum accel_err choose_precision(struct accel_plan_options *with, const char *precision,
+                                       struct accel_device *d)
+{
+    if (!precision || strcmp(precision, "f32") == 0)
+        return ACCEL_OK;
+    if (strcmp(precision, "bf16") != 0)
+        return accel_fail(ACCEL_EDEVICE, "no kernels for precision %s are built in", precision);
+    if (!d)
+        return accel_fail(ACCEL_EDEVICE, "precision bf16 needs fast kernels, and there are none");
+    with->bf16 = true;
+    return d->check_bf16(d);
+}
+
+static enum accel_err plan_model(struct accel_feed *f, const struct accel_options *of,
                                  const struct accel_plan_options *opt)
 {
+    const char *optimize = of ? of->optimize : NULL;
     struct accel_plan_options with = *opt;
     if (!optimize || strcmp(optimize, "none") != 0)
         ACCEL_TRY(accel_device_cpu(&f->device));
     with.tune = optimize && strcmp(optimize, "max") == 0;
+    ACCEL_TRY(choose_precision(&with, of ? of->precision : NULL, f->device));
     with.device = f->device;
     ACCEL_TRY(accel_plan_new(&f->plan, f->m, &with));
     f->n_in = accel_plan_n_inputs(f->plan);
@@ -34,7 +50,7 @@ static enum accel_err open_model(struct accel_feed *f, struct accel_job *job,
     ACCEL_TRY(accel_job_bind(job, f->m));
     ACCEL_TRY(accel_model_infer(f->m));
     accel_job_warn(job, &f->m->log);
-    return plan_model(f, job->opt.optimize, opt);
+    return plan_model(f, &job->opt, opt);
 }
 
 enum accel_err accel_feed_open(struct accel_feed *f, struct accel_job *job, const char *path,

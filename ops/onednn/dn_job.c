@@ -104,6 +104,12 @@ enum accel_err accel_dn_add_own(struct accel_dn_job *j, float *own, int rank, co
     return commit(j, arg);
 }
 
+void accel_dn_narrow(struct accel_dn_job *j)
+{
+    for (int i = 0; j->bf16 && i < 2; i++)
+        accel_dn_format_retype(&j->arg[i].want, ACCEL_DN_BF16);
+}
+
 enum accel_err accel_dn_set_out(struct accel_dn_job *j, const struct accel_value *v, bool any)
 {
     ACCEL_TRY(accel_dn_dims(&j->rank, j->dim, v));
@@ -267,7 +273,7 @@ static enum accel_err make_kernel(struct accel_dn_job *j)
     return ACCEL_OK;
 }
 
-enum accel_err accel_dn_job_plan(struct accel_dn_job *j, accel_dn_describe describe)
+static enum accel_err plan_as_it_is(struct accel_dn_job *j, accel_dn_describe describe)
 {
     int most = j->ask->n_chain;
     for (j->limit = most; j->limit > 0; j->limit = j->takes - 1) {
@@ -283,6 +289,16 @@ enum accel_err accel_dn_job_plan(struct accel_dn_job *j, accel_dn_describe descr
     }
     reset(j);
     return ACCEL_OK;
+}
+
+enum accel_err accel_dn_job_plan(struct accel_dn_job *j, accel_dn_describe describe)
+{
+    j->bf16 = j->ask->bf16;
+    ACCEL_TRY(plan_as_it_is(j, describe));
+    if (j->takes > 0 || !j->bf16)
+        return ACCEL_OK;
+    j->bf16 = false; /* not every form has a kernel that reads bfloat16 */
+    return plan_as_it_is(j, describe);
 }
 
 /* A constant in the kernel's own format, once and for all. */

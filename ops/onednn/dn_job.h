@@ -38,6 +38,7 @@ struct accel_dn_job {
     size_t workspace;
     int nth; /* for the spec: another of the library's kernels */
     bool winograd, is_ready;
+    bool bf16; /* products read bfloat16 */
 };
 
 /* Fills spec, arguments and out from ask->chain[0]; ENOSUP: not a form that this kernel knows. */
@@ -59,6 +60,8 @@ enum accel_err accel_dn_add_view(struct accel_dn_job *j, int i, int rank, const 
 /* … contents of our own, row-major; the job takes them over, also on failure. */
 enum accel_err accel_dn_add_own(struct accel_dn_job *j, float *own, int rank,
                                 const int64_t *dim) ACCEL_CHECKED;
+/* The first two inputs are converted to bfloat16 where that is asked for. */
+void accel_dn_narrow(struct accel_dn_job *j);
 /* The result, of the sizes of node `at` of the chain's output; or seen as `dim` (row-major). */
 enum accel_err accel_dn_set_out(struct accel_dn_job *j, const struct accel_value *v,
                                 bool any) ACCEL_CHECKED;
@@ -108,5 +111,8 @@ enum accel_err accel_dn_job_ready(struct accel_dn_job *j) ACCEL_CHECKED;
 enum accel_err accel_dn_job_tune(struct accel_dn_job **job,
                                  accel_dn_describe describe) ACCEL_CHECKED;
 enum accel_err accel_dn_job_run(struct accel_dn_job *j, const struct accel_run *run) ACCEL_CHECKED;
+
+/* tune.c: EDEVICE when a product of bfloat16 takes longer here than one of float32. */
+enum accel_err accel_dn_check_bf16(struct accel_dn *dn) ACCEL_CHECKED;
 
 #endif

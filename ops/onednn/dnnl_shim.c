@@ -187,7 +187,18 @@ enum accel_err accel_dn_format_any(struct accel_dn_format *f, int rank, const in
 enum accel_err accel_dn_format_row_major(struct accel_dn_format *f,
                                          const struct accel_dn_format *of)
 {
-    return accel_dn_format_plain(f, md(of)->ndims, md(of)->dims);
+    ACCEL_TRY(accel_dn_format_plain(f, md(of)->ndims, md(of)->dims));
+    ((dnnl_memory_desc_t *)f->at)->data_type = md(of)->data_type;
+    return ACCEL_OK;
+}
+
+void accel_dn_format_retype(struct accel_dn_format *f, enum accel_dn_type type)
+{
+    static const dnnl_data_type_t types[] = {
+        [ACCEL_DN_F32] = dnnl_f32, [ACCEL_DN_BF16] = dnnl_bf16, [ACCEL_DN_S32] = dnnl_s32,
+        [ACCEL_DN_S8] = dnnl_s8,   [ACCEL_DN_U8] = dnnl_u8,
+    };
+    ((dnnl_memory_desc_t *)f->at)->data_type = types[type];
 }
 
 bool accel_dn_format_equal(const struct accel_dn_format *a, const struct accel_dn_format *b)

@@ -17,10 +17,13 @@
 
 struct accel_dn; /* engine and stream */
 
-/* Sizes and place of every element of a float tensor; an opaque copy of the library's struct. */
+/* Sizes, type and place of every element of a tensor; an opaque copy of the library's struct. */
 struct accel_dn_format {
     _Alignas(16) unsigned char at[704];
 };
+
+/* What elements are stored as. */
+enum accel_dn_type { ACCEL_DN_F32, ACCEL_DN_BF16, ACCEL_DN_S32, ACCEL_DN_S8, ACCEL_DN_U8 };
 
 /* What becomes of the elements. */
 enum accel_dn_algo {
@@ -101,16 +104,18 @@ enum accel_err accel_dn_open(struct accel_dn **out) ACCEL_CHECKED;
 void accel_dn_close(struct accel_dn *dn);
 const char *accel_dn_version(void); /* "2.6.3"; once one is open */
 
-/* Row-major; with these strides (elements); as the library likes. ENOSUP: the rank. */
+/* Of float32. Row-major; with these strides (elements); as the library likes. ENOSUP: the rank. */
 enum accel_err accel_dn_format_plain(struct accel_dn_format *f, int rank,
                                      const int64_t *dim) ACCEL_CHECKED;
 enum accel_err accel_dn_format_strided(struct accel_dn_format *f, int rank, const int64_t *dim,
                                        const int64_t *stride) ACCEL_CHECKED;
 enum accel_err accel_dn_format_any(struct accel_dn_format *f, int rank,
                                    const int64_t *dim) ACCEL_CHECKED;
+/* The same format for elements of another type. */
+void accel_dn_format_retype(struct accel_dn_format *f, enum accel_dn_type type);
 bool accel_dn_format_equal(const struct accel_dn_format *a, const struct accel_dn_format *b);
 size_t accel_dn_format_size(const struct accel_dn_format *f);
-/* The row-major format of the same sizes. */
+/* The row-major format of the same sizes and type. */
 enum accel_err accel_dn_format_row_major(struct accel_dn_format *f,
                                          const struct accel_dn_format *of) ACCEL_CHECKED;
 

@@ -173,6 +173,7 @@ enum accel_err accel_dn_conv(struct accel_dn_job *j)
         ACCEL_TRY(accel_dn_add_view(j, 1, rank, dim, stride, true));
         ACCEL_TRY(add_bias(j, s.w[0]));
     }
+    accel_dn_narrow(j);
     ACCEL_TRY(accel_dn_set_out(j, j->ask->chain[0]->out[0], true));
     return accel_dn_chain(j, folds ? 2 : 1);
 }

@@ -68,6 +68,7 @@ enum accel_err accel_dn_matmul(struct accel_dn_job *j)
         ACCEL_TRY(batched(j, &p));
     else
         return accel_fail(ACCEL_ENOSUP, "a vector times a batch");
+    accel_dn_narrow(j);
     return chain_rows(j);
 }
 
@@ -113,6 +114,7 @@ enum accel_err accel_dn_gemm(struct accel_dn_job *j)
     ACCEL_TRY(accel_dn_add_view(j, 0, 2, (int64_t[]){M, K}, trans_a ? along : NULL, false));
     ACCEL_TRY(accel_dn_add_view(j, 1, 2, (int64_t[]){K, N}, trans_b ? across : NULL,
                                 j->ask->constant[1] != NULL));
+    accel_dn_narrow(j);
     ACCEL_TRY(accel_dn_set_out_view(j, 2, (int64_t[]){M, N}));
     ACCEL_TRY(add_c(j, alpha, beta));
     return chain_rows(j);

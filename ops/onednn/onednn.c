@@ -225,6 +225,11 @@ static enum accel_err to_row_major(struct accel_device *dev, void *to, const voi
     return accel_dn_kernel_run(k->to_row_major, &from, to, k->workspace);
 }
 
+static enum accel_err check_bf16(struct accel_device *dev)
+{
+    return accel_dn_check_bf16(((struct onednn *)dev)->dn);
+}
+
 static void free_device(struct accel_device *dev)
 {
     struct onednn *d = (struct onednn *)dev;
@@ -250,7 +255,7 @@ enum accel_err accel_device_cpu(struct accel_device **out)
     }
     d->dn = dn;
     snprintf(d->name, sizeof d->name, "cpu, oneDNN %s", accel_dn_version());
-    d->face = (struct accel_device){d->name, free_device, fast, to_row_major};
+    d->face = (struct accel_device){d->name, free_device, fast, to_row_major, check_bf16};
     *out = &d->face;
     return ACCEL_OK;
 }

@@ -94,3 +94,63 @@ enum accel_err accel_dn_job_tune(struct accel_dn_job **job, accel_dn_describe de
         err = try_other(job, &best, describe, false, nth);
     return err == ACCEL_ENOSUP ? ACCEL_OK : err;
 }
+
+/* ------------------------------------------------------------------ bfloat16 */
+
+enum { SIDE = 512 };
+
+/* The shortest of some products of two SIDE x SIDE matrices. */
+static enum accel_err time_product(int64_t *best, struct accel_dn *dn, enum accel_dn_type type,
+                                   void *const at[3])
+{
+    struct accel_dn_format f[3];
+    struct accel_dn_kernel *k = NULL;
+    void *workspace = NULL;
+    enum accel_err err;
+    for (int i = 0; i < 3; i++) {
+        ACCEL_TRY(accel_dn_format_plain(&f[i], 2, (int64_t[]){SIDE, SIDE}));
+        if (i < 2)
+            accel_dn_format_retype(&f[i], type);
+    }
+    const struct accel_dn_spec spec = {
+        .kind = ACCEL_DN_MATMUL, .in = {&f[0], &f[1]}, .n_in = 2, .n_own = 2, .out = &f[2]};
+    *best = INT64_MAX;
+    ACCEL_GOTO(err, accel_dn_kernel_new(&k, dn, &spec));
+    ACCEL_GOTO(err, accel_dn_kernel_ready(k));
+    ACCEL_GOTO(err, room_for(&workspace, accel_dn_kernel_workspace(k)));
+    for (int i = 0; i < RUNS; i++) {
+        const void *in[2] = {at[0], at[1]};
+        int64_t begin = now();
+        ACCEL_GOTO(err, accel_dn_kernel_run(k, in, at[2], workspace));
+        begin = now() - begin;
+        *best = begin < *best ? begin : *best;
+    }
+done:
+    accel_free(workspace);
+    accel_dn_kernel_free(k);
+    return err;
+}
+
+enum accel_err accel_dn_check_bf16(struct accel_dn *dn)
+{
+    void *at[3] = {NULL, NULL, NULL};
+    int64_t wide = 0, narrow = 0;
+    enum accel_err err = ACCEL_OK;
+    for (int i = 0; !err && i < 3; i++)
+        err = room_for(&at[i], sizeof(float) * SIDE * SIDE);
+    if (!err)
+        err = time_product(&wide, dn, ACCEL_DN_F32, at);
+    if (!err)
+        err = time_product(&narrow, dn, ACCEL_DN_BF16, at);
+    for (int i = 0; i < 3; i++)
+        accel_free(at[i]);
+    if (err == ACCEL_ENOSUP)
+        return accel_fail(ACCEL_EDEVICE, "this processor has no kernels for bf16");
+    if (err)
+        return err;
+    return narrow < wide ? ACCEL_OK
+                         : accel_fail(ACCEL_EDEVICE,
+                                      "bf16 is slower than f32 on this processor: a product of "
+                                      "%dx%d matrices takes %.2f ms, in f32 %.2f ms",
+                                      SIDE, SIDE, (double)narrow / 1e6, (double)wide / 1e6);
+}
