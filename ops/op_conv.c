@@ -10,6 +10,7 @@
 #include "graph/attr.h"
 #include "ops/arith.h"
 #include "ops/conv.h"
+#include "ops/fused.h"
 #include "ops/operand.h"
 #include "ops/real.h"
 #include "ops/window.h"
@@ -319,6 +320,24 @@ static enum accel_err forward(const struct accel_call *c)
     return ACCEL_OK;
 }
 
+/* act(X * W + B + Z) */
+static enum accel_err fused_forward(const struct accel_call *c)
+{
+    const struct accel_array *z = c->node->n_in > 3 && c->x[3].data ? &c->x[3] : NULL;
+    struct accel_fused f;
+    ACCEL_TRY(accel_fused_read(&f, c->node));
+    if (z && (accel_op_is_int(z) || z->n != c->y[0].n))
+        return accel_fail(ACCEL_ESHAPE, "'%.200s' does not fit the output", c->node->in[3]->name);
+    ACCEL_TRY(forward(c));
+    if (accel_op_is_int(&c->y[0]))
+        return accel_fail(ACCEL_ENOSUP, "FusedConv of integers");
+    for (int64_t i = 0; i < c->y[0].n; i++) {
+        real *y = (real *)c->y[0].data + i;
+        *y = (real)f.f((double)*y + (z ? (double)((const real *)z->data)[i] : 0), f.a, f.b);
+    }
+    return ACCEL_OK;
+}
+
 #define WINDOW_ATTRS                                                                               \
     {"auto_pad", ACCEL_ATTR_STRING, 0}, {"dilations", ACCEL_ATTR_INTS, 0},                         \
         {"group", ACCEL_ATTR_INT, 0}, {"kernel_shape", ACCEL_ATTR_INTS, 0},                        \
@@ -382,7 +401,8 @@ const struct accel_op accel_op_ms_qlinearconv =
     ROW("QLinearConv", "com.microsoft", 1, 8, 9, ms_q_attrs, q_examples, forward, .w = 3, .b = 8,
         .like = 7);
 const struct accel_op accel_op_ms_fusedconv =
-    ROW("FusedConv", "com.microsoft", 1, 2, 4, fused_attrs, conv_examples, NULL, .w = 1, .b = 2);
+    ROW("FusedConv", "com.microsoft", 1, 2, 4, fused_attrs, conv_examples, fused_forward, .w = 1,
+        .b = 2);
 const struct accel_op accel_op_deformconv =
     ROW("DeformConv", "", 19, 3, 5, deform_attrs, deform_examples, NULL, .w = 1, .b = 3,
         .deform = true);

@@ -1,11 +1,12 @@
 /* Gemm: Y [M N] = alpha * A [M K] * B [K N] + beta * C, A and B stored transposed when asked, C
- * stretched to Y. com.microsoft's QGemm has scales and zero points between them; MatMulNBits has B
- * packed to few bits, so that its sizes are attributes. */
+ * stretched to Y. com.microsoft's QGemm has scales and zero points between them, FusedGemm ends
+ * with an activation. */
 #include <math.h>
 
 #include "base/threads.h"
 #include "graph/attr.h"
 #include "ops/arith.h"
+#include "ops/fused.h"
 #include "ops/link_util.h"
 #include "ops/operand.h"
 #include "ops/real.h"
@@ -165,47 +166,91 @@ static enum accel_err forward(const struct accel_call *c)
     return ACCEL_OK;
 }
 
-/* ------------------------------------------------------------------ MatMulNBits */
-
-struct nbits_params {
-    int64_t k, cols;
-};
-
-static enum accel_err nbits_parse(struct accel_node *n, int opset)
+static enum accel_err fused_forward(const struct accel_call *c)
 {
-    struct nbits_params *p = ACCEL_NEW(&n->graph->model->arena, struct nbits_params, 1);
-    (void)opset;
-    if (!p)
-        return accel_fail_nomem();
-    ACCEL_TRY(accel_attr_int(&p->k, n, "K", 0));
-    ACCEL_TRY(accel_attr_int(&p->cols, n, "N", 0));
-    if (p->k < 1 || p->cols < 1)
-        return accel_fail(ACCEL_EMODEL, "attributes K and N are %lld and %lld", (long long)p->k,
-                          (long long)p->cols);
-    n->params = p;
-    return ACCEL_OK;
-}
-
-static enum accel_err nbits_infer(struct accel_node *n)
-{
-    const struct nbits_params *p = n->params;
-    struct accel_dim k = accel_operand_dim(n, 0, -1);
-    struct accel_shape y = {-1, NULL};
-    if (accel_dim_differs(k, accel_dim_of(p->k)))
-        return accel_fail(ACCEL_ESHAPE, "input has %lld columns, attribute K is %lld",
-                          (long long)k.n, (long long)p->k);
-    if (accel_operand_rank(n, 0) > 0) {
-        ACCEL_TRY(accel_shape_copy(&y, n, &n->in[0]->shape));
-        y.dim[y.rank - 1] = accel_dim_of(p->cols);
+    struct accel_fused f;
+    ACCEL_TRY(accel_fused_read(&f, c->node));
+    ACCEL_TRY(forward(c));
+    for (int64_t i = 0; i < c->y[0].n; i++) {
+        real *y = (real *)c->y[0].data + i;
+        *y = (real)f.f((double)*y, f.a, f.b);
     }
-    accel_result_set(n, 0, accel_operand_dtype(n, 0), y);
     return ACCEL_OK;
 }
 
-static void nbits_cost(const struct accel_node *n, struct accel_cost *c)
+/* ------------------------------------------------------------------ QGemm */
+
+enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, C, Y_SCALE, Y_ZERO };
+
+/* Scale or zero point: one, or one per column. */
+static enum accel_err q_vector(const struct accel_call *c, int slot, int64_t n, bool whole)
 {
-    const struct nbits_params *p = n->params;
-    c->macs = accel_macs_mul(accel_result_count(n, 0), p->k);
+    const struct accel_array *v = slot < c->node->n_in && c->x[slot].data ? &c->x[slot] : NULL;
+    if (v && accel_op_is_int(v) != whole)
+        return accel_fail(ACCEL_ENOSUP, "'%.200s' is of another type", c->node->in[slot]->name);
+    if (v && v->n != 1 && v->n != n)
+        return accel_fail(ACCEL_ESHAPE, "'%.200s' has %lld elements for %lld columns",
+                          c->node->in[slot]->name, (long long)v->n, (long long)n);
+    return ACCEL_OK;
+}
+
+static double q_number(const struct accel_call *c, int slot, int64_t k, double otherwise)
+{
+    const struct accel_array *v = slot < c->node->n_in && c->x[slot].data ? &c->x[slot] : NULL;
+    if (!v)
+        return otherwise;
+    k = v->n == 1 ? 0 : k;
+    return accel_op_is_int(v) ? (double)((const int64_t *)v->data)[k]
+                              : (double)((const real *)v->data)[k];
+}
+
+static enum accel_err q_check(const struct accel_call *c)
+{
+    int64_t cols = c->y[0].dim[1];
+    if (!accel_op_is_int(&c->x[A]) || !accel_op_is_int(&c->x[B]) ||
+        accel_op_is_int(&c->y[0]) != (c->node->n_in > Y_ZERO && c->x[Y_ZERO].data))
+        return accel_fail(ACCEL_ENOSUP, "operands of other types");
+    if (c->node->n_in > C && c->x[C].data && !accel_op_is_int(&c->x[C]))
+        return accel_fail(ACCEL_ENOSUP, "a bias that is no integer");
+    for (int i = A_SCALE; i <= Y_ZERO; i++)
+        if (i != B && i != C)
+            ACCEL_TRY(q_vector(c, i, i == B_SCALE || i == B_ZERO ? cols : 1,
+                               i == A_ZERO || i == B_ZERO || i == Y_ZERO));
+    return ACCEL_OK;
+}
+
+/* alpha * sa * sb * ((A - za)(B - zb) + C), rounded to Y's scale when there is one */
+static enum accel_err q_forward(const struct accel_call *c)
+{
+    const struct gemm_params *p = c->node->params;
+    const struct accel_array *a = &c->x[A], *b = &c->x[B], *y = &c->y[0];
+    const struct accel_array *bias = c->node->n_in > C && c->x[C].data ? &c->x[C] : NULL;
+    bool whole = accel_op_is_int(y), sign = y->dtype == ACCEL_I8;
+    int64_t cols = y->dim[1], k = a->dim[!p->trans_a];
+    const int64_t *u = a->data, *v = b->data;
+    ACCEL_TRY(q_check(c));
+    int64_t a_zero = (int64_t)q_number(c, A_ZERO, 0, 0);
+    for (int64_t i = 0; i < y->n; i++) {
+        int64_t row = i / cols, col = i % cols, sum = 0;
+        int64_t b_zero = (int64_t)q_number(c, B_ZERO, col, 0);
+        for (int64_t t = 0; t < k; t++)
+            sum = accel_int_add(
+                sum, accel_int_mul(u[p->trans_a ? t * a->dim[1] + row : row * k + t] - a_zero,
+                                   v[p->trans_b ? col * k + t : t * cols + col] - b_zero));
+        if (bias)
+            sum = accel_int_add(
+                sum, ((const int64_t *)bias->data)[accel_op_meet(bias, y, 2 - bias->rank, i)]);
+        double out = (double)sum * (double)p->alpha * q_number(c, A_SCALE, 0, 1) *
+                     q_number(c, B_SCALE, col, 1);
+        if (!whole) {
+            ((real *)y->data)[i] = (real)out;
+            continue;
+        }
+        out = rint(out / q_number(c, Y_SCALE, 0, 1)) + q_number(c, Y_ZERO, 0, 0);
+        ((int64_t *)y->data)[i] =
+            isnan(out) ? 0 : (int64_t)fmin(fmax(out, sign ? -128 : 0), sign ? 127 : 255);
+    }
+    return ACCEL_OK;
 }
 
 static const struct accel_attr_rule gemm_attrs[] = {
@@ -224,13 +269,6 @@ static const struct accel_attr_rule q_attrs[] = {{"alpha", ACCEL_ATTR_FLOAT, 0},
                                                  {"transA", ACCEL_ATTR_INT, 0},
                                                  {"transB", ACCEL_ATTR_INT, 0},
                                                  {0}};
-static const struct accel_attr_rule nbits_attrs[] = {{"K", ACCEL_ATTR_INT, ACCEL_REQUIRED},
-                                                     {"N", ACCEL_ATTR_INT, ACCEL_REQUIRED},
-                                                     {"accuracy_level", ACCEL_ATTR_INT, 0},
-                                                     {"bits", ACCEL_ATTR_INT, 0},
-                                                     {"block_size", ACCEL_ATTR_INT, ACCEL_REQUIRED},
-                                                     {"weight_prepacked", ACCEL_ATTR_INT, 0},
-                                                     {0}};
 static const char *const examples[] = {"3x4 5x4 5 | transB=1",
                                        "3x4 4x5",
                                        "4x3 4x5 3x1 | transA=1 alpha=0.5 beta=2",
@@ -238,8 +276,8 @@ static const char *const examples[] = {"3x4 5x4 5 | transB=1",
                                        "3x4 4x5 1x5",
                                        "3x4 4x5 scalar",
                                        NULL};
-static const char *const q_examples[] = {"3x4 scalar scalar 4x5 scalar scalar 5", NULL};
-static const char *const nbits_examples[] = {"2x3x32 8x1x16 8 | K=32 N=8 block_size=32", NULL};
+static const char *const q_examples[] = {"u8:3x4 scalar u8:scalar u8:4x5 scalar u8:scalar i32:5",
+                                         NULL};
 
 #define FIELDS(onnx, dom, least, most, rules, kernel, eg, ...)                                     \
     .name = (onnx), .domain = (dom), .since = 1, .min_in = (least), .max_in = (most),              \
@@ -257,21 +295,6 @@ const struct accel_op accel_op_gemm = {
     .zero = zero,
 };
 const struct accel_op accel_op_ms_fusedgemm =
-    ROW("FusedGemm", "com.microsoft", 2, 3, fused_attrs, NULL, examples, 1, 2, 0);
+    ROW("FusedGemm", "com.microsoft", 2, 3, fused_attrs, fused_forward, examples, 1, 2, 0);
 const struct accel_op accel_op_ms_qgemm =
-    ROW("QGemm", "com.microsoft", 6, 9, q_attrs, NULL, q_examples, 3, 6, 8);
-
-const struct accel_op accel_op_ms_matmulnbits = {
-    .name = "MatMulNBits",
-    .domain = "com.microsoft",
-    .since = 1,
-    .min_in = 3,
-    .max_in = 6,
-    .min_out = 1,
-    .max_out = 1,
-    .attrs = nbits_attrs,
-    .parse = nbits_parse,
-    .infer = nbits_infer,
-    .cost = nbits_cost,
-    .examples = nbits_examples,
-};
+    ROW("QGemm", "com.microsoft", 6, 9, q_attrs, q_forward, q_examples, 3, 6, 8);
