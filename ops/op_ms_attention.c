@@ -4,6 +4,8 @@
  * MultiHeadAttention, GroupQueryAttention: Q [B S W], K [B T W], V [B T Wv] as inputs; Y [B S Wv].
  * Packed or 4-D operands are allowed there; what they leave open stays unknown. */
 #include "graph/attr.h"
+#include "ops/attention_links.h"
+#include "ops/link_util.h"
 #include "ops/operand.h"
 
 struct ms_attention_params {
@@ -107,7 +109,74 @@ static int weights(const struct accel_node *n, struct accel_weight w[4])
     return 1;
 }
 
+static struct accel_packed_heads packed_of(const struct accel_node *n)
+{
+    const struct ms_attention_params *p = n->params;
+    struct accel_dim q, v;
+    bool known = !widths(&q, &v, n) && accel_dim_known(q) && accel_dim_known(v);
+    return (struct accel_packed_heads){p->heads, known ? q.n : -1, known ? v.n : -1};
+}
+
+static void packed_links(const struct accel_node *n, struct accel_links *l)
+{
+    struct accel_packed_heads h = packed_of(n);
+    accel_packed_links(l, &h);
+}
+
+static void packed_zero(const struct accel_node *n, struct accel_zero *z)
+{
+    (void)n;
+    accel_packed_zero(z);
+}
+
+static enum accel_err packed_resize(struct accel_node *n, struct accel_resize *r)
+{
+    const struct ms_attention_params *p = n->params;
+    struct accel_packed_heads h = packed_of(n);
+    if (h.v < h.heads || !accel_resize_hit(r, n->n_in, 2))
+        return ACCEL_OK;
+    int64_t left = accel_packed_left(r, &h), q = h.q / h.heads * left, v = h.v / h.heads * left;
+    ACCEL_TRY(accel_resize_attr_int(r, "num_heads", left));
+    return p->sizes ? accel_resize_attr_ints(r, "qkv_hidden_sizes", (const int64_t[]){q, q, v}, 3)
+                    : ACCEL_OK;
+}
+
 /* ------------------------------------------------------------------ MultiHeadAttention … */
+
+/* GroupQueryAttention has a family. Masks and lengths say nothing of heads; a bias for each head
+ * does, and so do scales of a quantised cache: then nothing is said. */
+static struct accel_split_heads split_of(const struct accel_node *n)
+{
+    const struct ms_attention_params *p = n->params;
+    return n->op->family ? (struct accel_split_heads){p->heads, p->kv_heads, -1, 3}
+                         : (struct accel_split_heads){p->heads, p->heads, 3, 6};
+}
+
+static void multi_links(const struct accel_node *n, struct accel_links *l)
+{
+    struct accel_split_heads h = split_of(n);
+    for (int i = n->op->family ? 10 : 5; i < n->n_in; i++)
+        if (n->in[i] && (n->op->family || i == 5 || i > 7))
+            return;
+    if (!accel_link_has_out(n, 3))
+        accel_split_links(l, &h);
+}
+
+static void multi_zero(const struct accel_node *n, struct accel_zero *z)
+{
+    struct accel_split_heads h = split_of(n);
+    accel_split_zero(z, &h);
+}
+
+static enum accel_err multi_resize(struct accel_node *n, struct accel_resize *r)
+{
+    struct accel_split_heads h = split_of(n);
+    if (!accel_resize_hit(r, 1, 2))
+        return ACCEL_OK;
+    int64_t left = accel_split_left(r, &h);
+    ACCEL_TRY(accel_resize_attr_int(r, "num_heads", h.heads / h.kv_heads * left));
+    return n->op->family ? accel_resize_attr_int(r, "kv_num_heads", left) : ACCEL_OK;
+}
 
 /* Widths of Y and of Q; unknown for packed operands of other forms. */
 static void multi_widths(struct accel_dim *q, struct accel_dim *y, const struct accel_node *n)
@@ -211,22 +280,23 @@ static const char *const multi_examples[] = {"2x4x6 2x5x6 2x5x6 | num_heads=3", 
 static const char *const group_examples[] = {
     "2x4x8 2x4x4 2x4x4 2x2x3x2 2x2x3x2 2 scalar | num_heads=4 kv_num_heads=2", NULL};
 
-#define ROW(onnx, least, most, outs, rules, shapes, macs_of, holds, what, eg)                      \
+#define ROW(onnx, least, most, outs, rules, shapes, macs_of, holds, what, eg, ...)                 \
     {                                                                                              \
         .name = (onnx), .domain = "com.microsoft", .since = 1, .min_in = (least),                  \
         .max_in = (most), .min_out = 1, .max_out = (outs), .attrs = (rules), .parse = parse,       \
         .infer = (shapes), .cost = (macs_of), .weights = (holds), .family = (what),                \
-        .examples = (eg)                                                                           \
+        .examples = (eg), __VA_ARGS__                                                              \
     }
-const struct accel_op accel_op_ms_attention =
-    ROW("Attention", 2, 7, 2, attention_attrs, infer, cost, weights,
-        &(const struct ms_attention){4}, attention_examples);
+const struct accel_op accel_op_ms_attention = ROW(
+    "Attention", 2, 7, 2, attention_attrs, infer, cost, weights, &(const struct ms_attention){4},
+    attention_examples, .links = packed_links, .zero = packed_zero, .resize = packed_resize);
 const struct accel_op accel_op_ms_qattention =
     ROW("QAttention", 5, 9, 2, q_attrs, infer, cost, weights, &(const struct ms_attention){8},
         q_examples);
 const struct accel_op accel_op_ms_multiheadattention =
     ROW("MultiHeadAttention", 1, 10, 4, multi_attrs, multi_infer, multi_cost, NULL, NULL,
-        multi_examples);
+        multi_examples, .links = multi_links, .zero = multi_zero, .resize = multi_resize);
 const struct accel_op accel_op_ms_groupqueryattention =
     ROW("GroupQueryAttention", 7, 17, 4, group_attrs, multi_infer, multi_cost, NULL,
-        &(const struct ms_attention){3}, group_examples);
+        &(const struct ms_attention){3}, group_examples, .links = multi_links, .zero = multi_zero,
+        .resize = multi_resize);

@@ -219,6 +219,31 @@ class Builder:
         y = self.node("Reshape", [y, self.ints(0, 0, self.one(h * d, -1))])
         return self.node("Add", [self.linear(y, h * d, c), name]), t, c
 
+    def fused_attention(self, x):
+        """As onnxruntime's optimisers write it: one weight for Q, K and V, three operands, or fewer heads for K and V."""
+        name, t, c = x
+        h, d = self.one(2, 4), self.one(2, 4)
+        kind = self.one("Attention", "Attention", "MultiHeadAttention", "GroupQueryAttention")
+        ms = {"domain": "com.microsoft", "num_heads": h}
+        if kind == "Attention":
+            dv = self.one(d, d, 3)
+            sizes = {"qkv_hidden_sizes": [h * d, h * d, h * dv]} if dv != d or self.chance(0.5) else {}
+            ins = [name, self.const(self.random(c, 2 * h * d + h * dv, scale=0.4)), self.vector(2 * h * d + h * dv)]
+            y = self.node(kind, ins, **sizes, **ms)
+        elif kind == "MultiHeadAttention":
+            dv = d
+            ins = [self.linear(name, c, h * d) for _ in range(3)]
+            y = self.node(kind, ins + ([self.vector(3 * h * d)] if self.chance(0.5) else []), **ms)
+        else:
+            dv, d = 8, 8
+            kv = self.one(1, 2, h)
+            lengths = self.node("Expand", [self.const(np.array([t - 1], np.int32)), self.node("Slice", [
+                self.node("Shape", [name]), self.ints(0), self.ints(1)])])
+            ins = [self.linear(name, c, h * d), self.linear(name, c, kv * d), self.linear(name, c, kv * d), "", "", lengths,
+                   self.const(np.array(t, np.int32))]
+            y = self.node(kind, ins, 3, kv_num_heads=kv, **ms)[0]
+        return self.node("Add", [self.linear(y, h * dv, c), name]), t, c
+
     def rms_norm(self, x):
         name, t, c = x
         axes = self.ints(-1)
@@ -229,13 +254,15 @@ class Builder:
 
     def seq_block(self, x):
         name, t, c = x
-        kind = self.one("mlp", "attention", "rms", "layer", "lstm", "gate", "conv")
+        kind = self.one("mlp", "attention", "fused", "rms", "layer", "lstm", "gate", "conv")
         if kind == "mlp":
             hidden = self.one(5, 8, 12)
             y = self.node(self.one("Relu", "Erf", "Tanh"), [self.linear(name, c, hidden)])
             return self.node("Add", [self.linear(y, hidden, c), name]), t, c
         if kind == "attention":
             return self.attention(x)
+        if kind == "fused":
+            return self.fused_attention(x)
         if kind == "rms":
             return self.rms_norm(x)
         if kind == "layer" and self.opset >= 17:
@@ -293,7 +320,7 @@ class Builder:
     def finish(self, shape, out, out_shape):
         g = helper.make_graph(self.nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", *shape])],
                               [helper.make_tensor_value_info(out, TensorProto.FLOAT, ["N", *out_shape])], self.inits)
-        return helper.make_model(g, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=10)
+        return helper.make_model(g, opset_imports=[helper.make_opsetid("", self.opset), helper.make_opsetid("com.microsoft", 1)], ir_version=10)
 
 
 def session(path, optimise=False):
