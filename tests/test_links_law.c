@@ -614,6 +614,8 @@ START_TEST(cutting_equals_zeroing_over_the_whole_table)
             op->max_in == 0 || op->max_out > 8 || strcmp(op->name, "DequantizeLinear") == 0 ||
             (op->flags & ACCEL_OP_BODIES))
             continue;
+        if (!op->forward)
+            continue; /* check_law.py runs those in onnxruntime */
         snprintf(name, sizeof name, "%s%s", ms ? "ms:" : "", op->name);
         for (const char *const *e = op->examples; e && *e; e++)
             cuts += law_over(name, 20, *e, op->max_out, states ? op->max_out : 1);
