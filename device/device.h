@@ -60,6 +60,9 @@ struct accel_fast {
     enum accel_err (*offer)(struct accel_offer *, struct accel_device *, const struct accel_ask *);
     /* With the same ask, n_chain cut to what the offer takes. Constants are only borrowed. */
     enum accel_err (*prepare)(void **state, struct accel_device *, const struct accel_ask *);
+    /* False: `forward` does not read this constant operand, it has a copy of its own or needs none.
+     */
+    bool (*reads)(const void *state, int operand);
     void (*release)(void *state);
     enum accel_err (*forward)(const struct accel_run *);
 };

@@ -95,17 +95,20 @@ struct question {
     const struct accel_value *operand[ACCEL_MAX_IO];
 };
 
-/* The operands of the first n nodes of q->chain; false when there are too many. */
-static bool set_chain(struct question *q, const struct accel_plan *p, int n)
+/* The operands of the first n nodes of q->chain; *fits false when there are too many. */
+static enum accel_err set_chain(bool *fits, struct question *q, struct accel_plan *p, int n)
 {
     int k = 0;
+    *fits = false;
     for (int c = 0; c < n; c++)
         for (int i = 0; i < q->chain[c]->n_in; i++) {
             const struct accel_value *v = q->chain[c]->in[i];
             if (c > 0 && v == q->chain[c - 1]->out[0])
                 continue;
             if (k == ACCEL_MAX_IO)
-                return false;
+                return ACCEL_OK;
+            if (v && v->tensor)
+                ACCEL_TRY(accel_constant_load(p, v));
             const struct accel_cell *cell = v ? &p->main->cell[v->index] : NULL;
             q->operand[k] = v;
             q->ask.constant[k] = v && v->tensor ? cell->a.data : NULL;
@@ -118,7 +121,8 @@ static bool set_chain(struct question *q, const struct accel_plan *p, int n)
     q->ask.bf16 = p->opt.bf16;
     q->ask.tune = p->opt.tune;
     q->ask.row_major = is_read_plain(p, q->chain[n - 1]->out[0]);
-    return true;
+    *fits = true;
+    return ACCEL_OK;
 }
 
 /* Asks about ever shorter chains until the device takes all of one. */
@@ -131,8 +135,10 @@ static enum accel_err negotiate(struct accel_offer *o, struct question *q, struc
            (next = next_in_chain(p, q->chain[n - 1]->out[0], q->chain[0]->index)))
         q->chain[n++] = next;
     while (n > 0) {
+        bool fits;
         *o = (struct accel_offer){0};
-        if (!set_chain(q, p, n)) {
+        ACCEL_TRY(set_chain(&fits, q, p, n));
+        if (!fits) {
             n--;
             continue;
         }
@@ -156,6 +162,9 @@ static enum accel_err take(struct accel_plan *p, const struct question *q,
     s->y = q->chain[o->takes - 1]->out[0];
     ACCEL_TRY(fast->prepare(&s->state, p->opt.device, &q->ask));
     s->fast = fast;
+    for (int i = 0; i < q->ask.n_operand; i++)
+        if (q->ask.constant[i] && !fast->reads(s->state, i))
+            accel_constant_pack(p, q->operand[i]);
     for (int i = 1; i < o->takes; i++) {
         p->step[q->chain[i]->index].inside = true;
         p->main->cell[q->chain[i - 1]->out[0]->index].hidden = true;
@@ -187,6 +196,7 @@ enum accel_err accel_steps_choose(struct accel_plan *p)
 {
     const struct accel_graph *g = p->main->graph;
     accel_steps_free(p);
+    accel_constants_unpack(p);
     p->n_fast = 0;
     p->workspace_need = 0;
     for (size_t i = 0; i < g->n_value; i++) {
@@ -196,7 +206,7 @@ enum accel_err accel_steps_choose(struct accel_plan *p)
         c->made_at = g->value[i]->producer ? (size_t)g->value[i]->producer->index : 0;
     }
     if (!p->opt.device || p->has_nan)
-        return ACCEL_OK;
+        return accel_frame_load(p, p->main);
     struct question *q = accel_calloc(1, sizeof *q);
     p->step = accel_calloc(g->n_node, sizeof *p->step);
     p->n_step = p->step ? g->n_node : 0;
@@ -204,6 +214,8 @@ enum accel_err accel_steps_choose(struct accel_plan *p)
     for (size_t i = 0; !err && i < p->n_run; i++)
         err = choose_node(p, q, g->node[i]);
     accel_free(q);
+    if (!err)
+        err = accel_frame_load(p, p->main);
     if (err || p->workspace_need <= p->workspace_size)
         return err;
     accel_free(p->workspace);

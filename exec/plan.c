@@ -45,62 +45,6 @@ static enum accel_err check_kernels(const struct accel_model *m)
     return err;
 }
 
-/* Takes stored elements to where `ctx` says. */
-struct landing {
-    unsigned char *at;
-    enum accel_dtype dtype;
-};
-
-static enum accel_err land(void *ctx, uint64_t first, uint64_t count, const void *elem)
-{
-    const struct landing *l = ctx;
-    uint64_t before, size;
-    if (!accel_dtype_size(l->dtype, first, &before) || !accel_dtype_size(l->dtype, count, &size))
-        return accel_fail(ACCEL_ENOSUP, "its elements have no size");
-    memcpy(l->at + before, elem, size);
-    return ACCEL_OK;
-}
-
-/* A constant that was edited is used as it would be written. */
-static enum accel_err load_edited(void *to, const struct accel_tensor *t)
-{
-    struct accel_buffer b;
-    struct landing l = {to, t->dtype};
-    ACCEL_TRY(accel_buffer_init(&b, 0));
-    enum accel_err err = accel_tensor_stream(t, &b, land, &l);
-    accel_buffer_clear(&b);
-    return err;
-}
-
-/* The contents of a constant, stored elements, in a cell of its own. */
-static enum accel_err load(struct accel_plan *p, struct accel_cell *c, const struct accel_tensor *t)
-{
-    if (c->a.data)
-        return ACCEL_OK;
-    ACCEL_TRY(accel_cell_resize(c, t->dtype, t->rank, t->dim));
-    p->constant_size += t->size;
-    if (t->edit)
-        ACCEL_TRY(load_edited(c->a.data, t));
-    else
-        ACCEL_TRY(accel_tensor_read(t, 0, t->n, c->a.data));
-    if (p->opt.device && !p->nan_constant)
-        p->nan_constant = accel_array_has_nan(&c->a);
-    return ACCEL_OK;
-}
-
-enum accel_err accel_frame_load(struct accel_plan *p, struct accel_frame *f)
-{
-    for (size_t i = 0; i < f->graph->n_value; i++) {
-        const struct accel_value *v = f->graph->value[i];
-        if (v->tensor && v->tensor->dtype != ACCEL_STRING) {
-            enum accel_err err = load(p, &f->cell[i], v->tensor);
-            if (err)
-                return accel_fail_in(err, "initializer '%.200s'", v->name);
-        }
-    }
-    return ACCEL_OK;
-}
-
 enum accel_err accel_plan_new(struct accel_plan **out, struct accel_model *m,
                               const struct accel_plan_options *opt)
 {
@@ -124,7 +68,7 @@ enum accel_err accel_plan_new(struct accel_plan **out, struct accel_model *m,
             p->input[p->n_input++] = m->graph->input[i];
     if (!err)
         err = accel_frame_new(&p->main, m->graph, NULL, NULL);
-    if (!err)
+    if (!err && !p->opt.device)
         err = accel_frame_load(p, p->main);
     if (err) {
         accel_plan_free(p);
@@ -238,6 +182,10 @@ enum accel_err accel_plan_run(struct accel_plan *p)
     if (!p->settled) {
         ACCEL_TRY(infer_with_inputs(p));
         ACCEL_TRY(accel_steps_choose(p));
+        if (p->nan_constant && !p->has_nan) { /* seen when it was read */
+            p->has_nan = true;
+            ACCEL_TRY(accel_steps_choose(p));
+        }
         ACCEL_TRY(accel_plan_lay_out(p));
         p->settled = true;
     }
@@ -256,10 +204,8 @@ enum accel_err accel_plan_reload(struct accel_plan *p, const struct accel_value 
 {
     struct accel_cell *c = &p->main->cell[v->index];
     c->a.data = NULL;
-    p->constant_size -= v->tensor->size;
     p->settled = false;
-    enum accel_err err = load(p, c, v->tensor);
-    return err ? accel_fail_in(err, "initializer '%.200s'", v->name) : ACCEL_OK;
+    return accel_constant_load(p, v);
 }
 
 int accel_plan_n_outputs(const struct accel_plan *p)
@@ -294,5 +240,10 @@ uint64_t accel_plan_block_size(const struct accel_plan *p)
 
 uint64_t accel_plan_constant_size(const struct accel_plan *p)
 {
-    return p->constant_size;
+    uint64_t size = 0;
+    for (size_t i = 0; i < p->main->graph->n_value; i++) {
+        const struct accel_tensor *t = p->main->graph->value[i]->tensor;
+        size += t ? t->size : 0;
+    }
+    return size;
 }

@@ -14,6 +14,7 @@ struct accel_cell {
     bool fixed; /* its place is in the block, its dims hold for all runs with these inputs */
     struct accel_cell *view_of; /* lies where this one in the block does */
     size_t span;                /* while places are looked for */
+    size_t n_packed;            /* constants: uses whose kernels have copies of their own */
     struct accel_layout layout;
     bool hidden;    /* inside of a chain: nobody reads it */
     size_t made_at; /* index of the node at whose place it is computed */
@@ -56,7 +57,7 @@ struct accel_plan {
     bool *given;  /* [n_input] */
     bool settled; /* shapes and block fit the inputs */
     char *block;
-    uint64_t block_size, constant_size;
+    uint64_t block_size;
     struct accel_room *room; /* [n_room] what nodes at work need; nested ones stack theirs */
     size_t n_room, n_room_used, room_cap;
     int64_t steps;
@@ -82,8 +83,14 @@ enum accel_err accel_cell_resize(struct accel_cell *c, enum accel_dtype dtype, i
                                  const int64_t *dim) ACCEL_CHECKED;
 enum accel_err accel_cell_copy(struct accel_cell *c, const struct accel_array *from) ACCEL_CHECKED;
 
-/* plan.c: reads the constants of a frame. */
+/* constant.c: reads the constants of a frame. */
 enum accel_err accel_frame_load(struct accel_plan *p, struct accel_frame *f) ACCEL_CHECKED;
+/* constant.c: reads a constant of the main graph, where it is not there. */
+enum accel_err accel_constant_load(struct accel_plan *p, const struct accel_value *v) ACCEL_CHECKED;
+/* constant.c: one more use of it is a kernel with a copy of its own; the last one frees it. */
+void accel_constant_pack(struct accel_plan *p, const struct accel_value *v);
+/* constant.c: no use is packed any longer. */
+void accel_constants_unpack(struct accel_plan *p);
 
 /* fast.c: true when an element is NaN. */
 bool accel_array_has_nan(const struct accel_array *a);

@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "device/device.h"
-#include "exec/plan.h"
+#include "exec/plan_int.h"
 #include "graph/tensor_values.h"
 #include "tests/op_t.h"
 
@@ -478,6 +478,37 @@ START_TEST(products_of_bfloat16_are_close_and_refused_where_slow)
 }
 END_TEST
 
+static bool is_there(const struct accel_plan *p, const struct accel_model *m, const char *name)
+{
+    for (size_t i = 0; i < m->graph->n_value; i++)
+        if (strcmp(m->graph->value[i]->name, name) == 0)
+            return p->main->cell[i].a.data != NULL;
+    return false;
+}
+
+START_TEST(packed_weights_are_in_memory_once)
+{
+    struct accel_model *m = model_of(
+        "x:Nx16x9x9 w=17x16x3x3 u=5x17x1x1 ; Conv x w > c ; Conv c u > d ; Shape u > y", 20);
+    static float x[2 * 16 * 81];
+    struct accel_plan *p;
+    ck_ok(accel_plan_new(&p, m, &(struct accel_plan_options){.device = device}));
+    for (int turn = 0; turn < 4; turn++) { /* packed, NaN: plain, packed again, another size */
+        x[5] = turn == 1 ? NAN : 1;
+        int64_t n = turn == 3 ? 2 : 1;
+        ck_ok(accel_plan_set_input(
+            p, 0, &(struct accel_array){ACCEL_F32, 4, (int64_t[]){n, 16, 9, 9}, n * 16 * 81, x}));
+        ck_ok(accel_plan_run(p));
+        if (!getenv("DNNL_MAX_CPU_ISA")) /* old processors read weights as they are */
+            ck_assert_int_eq(is_there(p, m, "w"), turn == 1);
+        ck_assert(is_there(p, m, "u")); /* a plain kernel reads it, too */
+        ck_assert_uint_eq(accel_plan_constant_size(p), 4 * (17 * 16 * 9 + 5 * 17));
+    }
+    accel_plan_free(p);
+    accel_model_free(m);
+}
+END_TEST
+
 static enum accel_err watch(void *ctx, const struct accel_value *v, const struct accel_array *a)
 {
     double *sum = ctx;
@@ -609,6 +640,7 @@ static Suite *suite(void)
     tcase_add_test(t, products_of_bfloat16_are_close_and_refused_where_slow);
     tcase_add_test(t, kernels_chosen_by_timing_equal_plain_ones);
     tcase_add_test(t, inputs_of_another_size_are_planned_anew);
+    tcase_add_test(t, packed_weights_are_in_memory_once);
     tcase_add_test(t, a_watcher_sees_every_value_in_rows);
     tcase_add_test(t, a_run_ends_behind_what_is_wanted_and_weights_can_change);
     tcase_add_test(t, a_failed_allocation_is_enomem_and_leaks_nothing);

@@ -337,6 +337,14 @@ enum accel_err accel_dn_job_ready(struct accel_dn_job *j)
     return err;
 }
 
+bool accel_dn_job_reads(const struct accel_dn_job *j, int operand)
+{
+    for (int i = 0; i < j->spec.n_in; i++)
+        if (j->arg[i].operand == operand && !j->arg[i].own)
+            return true;
+    return false;
+}
+
 enum accel_err accel_dn_job_run(struct accel_dn_job *j, const struct accel_run *run)
 {
     const void *in[ACCEL_DN_MAX_IN];

@@ -110,6 +110,8 @@ enum accel_err accel_dn_job_ready(struct accel_dn_job *j) ACCEL_CHECKED;
  * fastest one in its place. */
 enum accel_err accel_dn_job_tune(struct accel_dn_job **job,
                                  accel_dn_describe describe) ACCEL_CHECKED;
+/* False: the operand was a constant that is packed, or that is in the kernel's numbers. */
+bool accel_dn_job_reads(const struct accel_dn_job *j, int operand);
 enum accel_err accel_dn_job_run(struct accel_dn_job *j, const struct accel_run *run) ACCEL_CHECKED;
 
 /* tune.c: EDEVICE when a product of bfloat16 takes longer here than one of float32. */

@@ -196,6 +196,11 @@ static enum accel_err prepare(void **state, struct accel_device *dev, const stru
     return ACCEL_OK;
 }
 
+static bool reads(const void *state, int operand)
+{
+    return accel_dn_job_reads(state, operand);
+}
+
 static void release(void *state)
 {
     accel_dn_job_free(state);
@@ -206,7 +211,7 @@ static enum accel_err forward(const struct accel_run *run)
     return accel_dn_job_run(run->state, run);
 }
 
-static const struct accel_fast kernels = {offer, prepare, release, forward};
+static const struct accel_fast kernels = {offer, prepare, reads, release, forward};
 
 /* ------------------------------------------------------------------ device */
 
