@@ -221,7 +221,7 @@ START_TEST(wrong_use_of_bench_is_named)
 {
     ck_fails(CALL(bench, in, "--seconds", "-1"), ACCEL_EARG, "not '-1'");
     ck_fails(CALL(bench, in, "--train"), ACCEL_EARG, "'--train' needs training");
-    ck_fails(CALL(bench, in, "--precision", "bf16"), ACCEL_EDEVICE, "precision bf16");
+    ck_fails(CALL(bench, in, "--precision", "fp16"), ACCEL_EDEVICE, "precision fp16");
     ck_fails(CALL(bench, in, "--seconds", "0", "--trace", "/nowhere/t.json"), ACCEL_EIO,
              "/nowhere");
     ck_fails(CALL(bench, in, "--input-shape", "input:2x1x28x28", "--batch", "3"), ACCEL_EARG,
