@@ -79,7 +79,9 @@ struct accel_weight {
     const char *type; /* NNI's name: "Conv2d", "Linear", "Embedding", "LSTM", "BatchNorm2d", … */
     bool norm; /* a normalisation's scale: selected by BatchNorm names only, never by "default" of
                   level */
-    int bias_slot; /* input that holds its bias, or -1 */
+    int bias_slot;             /* input that holds its bias, or -1 */
+    int scale_slot, zero_slot; /* inputs with scale and zero point of a weight of integers, along
+                                  its output axis or one for all; 0: none */
 };
 
 /* ------------------------------------------------------------------------------------- links

@@ -11,6 +11,7 @@
 #include "ops/arith.h"
 #include "ops/conv.h"
 #include "ops/fused.h"
+#include "ops/integer_links.h"
 #include "ops/operand.h"
 #include "ops/real.h"
 #include "ops/window.h"
@@ -159,11 +160,34 @@ static int weights(const struct accel_node *n, struct accel_weight w[4])
     if (rank < 3)
         return 0;
     w[0] = (struct accel_weight){f->w,  rank, 0, 1, -1, rank <= 5 ? types[rank - 3] : "Conv",
-                                 false, f->b};
+                                 false, f->b, 0, 0};
+    if (f->w == ACCEL_Q_W) {
+        w[0].scale_slot = ACCEL_Q_W_SCALE;
+        w[0].zero_slot = ACCEL_Q_W_ZERO;
+    }
     return 1;
 }
 
-/* ------------------------------------------------------------------ links, of Conv only */
+/* ------------------------------------------------------------------ links */
+
+static void q_conv_links(const struct accel_node *n, struct accel_links *l)
+{
+    if (!((const struct conv_params *)n->params)->channels_last)
+        accel_q_conv_links(l, ((const struct conv_params *)n->params)->w.group);
+}
+
+static void q_conv_zero(const struct accel_node *n, struct accel_zero *z)
+{
+    (void)n;
+    accel_q_conv_zero(z);
+}
+
+static enum accel_err q_conv_resize(struct accel_node *n, struct accel_resize *r)
+{
+    int64_t group = ((const struct conv_params *)n->params)->w.group;
+    return group > 1 ? accel_resize_attr_int(r, "group", accel_resize_now(r, ACCEL_Q_X, 1))
+                     : ACCEL_OK;
+}
 
 static void conv_links(const struct accel_node *n, struct accel_links *l)
 {
@@ -395,11 +419,21 @@ const struct accel_op accel_op_conv = {
 const struct accel_op accel_op_convinteger =
     ROW("ConvInteger", "", 10, 2, 4, conv_attrs, integer_examples, forward, .w = 1, .b = -1,
         .out = ACCEL_I32);
-const struct accel_op accel_op_qlinearconv =
-    ROW("QLinearConv", "", 10, 8, 9, conv_attrs, q_examples, forward, .w = 3, .b = 8, .like = 7);
-const struct accel_op accel_op_ms_qlinearconv =
-    ROW("QLinearConv", "com.microsoft", 1, 8, 9, ms_q_attrs, q_examples, forward, .w = 3, .b = 8,
-        .like = 7);
+const struct accel_op accel_op_qlinearconv = {
+    FIELDS("QLinearConv", "", 10, 8, 9, conv_attrs, q_examples, forward, .w = 3, .b = 8, .like = 7),
+    .links = q_conv_links,
+    .zero = q_conv_zero,
+    .resize = q_conv_resize,
+    .keep = ACCEL_Q_KEEP,
+};
+const struct accel_op accel_op_ms_qlinearconv = {
+    FIELDS("QLinearConv", "com.microsoft", 1, 8, 9, ms_q_attrs, q_examples, forward, .w = 3, .b = 8,
+           .like = 7),
+    .links = q_conv_links,
+    .zero = q_conv_zero,
+    .resize = q_conv_resize,
+    .keep = ACCEL_Q_KEEP,
+};
 const struct accel_op accel_op_ms_fusedconv =
     ROW("FusedConv", "com.microsoft", 1, 2, 4, fused_attrs, conv_examples, fused_forward, .w = 1,
         .b = 2);

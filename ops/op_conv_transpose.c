@@ -111,7 +111,7 @@ static int weights(const struct accel_node *n, struct accel_weight w[4])
     if (rank < 3)
         return 0;
     w[0] = (struct accel_weight){
-        1, rank, 1, 0, -1, rank <= 5 ? types[rank - 3] : "ConvTranspose", false, 2};
+        1, rank, 1, 0, -1, rank <= 5 ? types[rank - 3] : "ConvTranspose", false, 2, 0, 0};
     return 1;
 }
 

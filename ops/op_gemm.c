@@ -87,8 +87,8 @@ static int weights(const struct accel_node *n, struct accel_weight w[4])
 {
     const struct gemm *f = n->op->family;
     const struct gemm_params *p = n->params;
-    w[0] = (struct accel_weight){f->b, 2, !p->trans_b, p->trans_b, -1, "Linear", false, f->c};
-    w[1] = (struct accel_weight){0, 2, p->trans_a, !p->trans_a, -1, "Linear", false, -1};
+    w[0] = (struct accel_weight){f->b, 2, !p->trans_b, p->trans_b, -1, "Linear", false, f->c, 0, 0};
+    w[1] = (struct accel_weight){0, 2, p->trans_a, !p->trans_a, -1, "Linear", false, -1, 0, 0};
     return 2;
 }
 

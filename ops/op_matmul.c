@@ -9,6 +9,7 @@
 #include "base/threads.h"
 #include "graph/attr.h"
 #include "ops/arith.h"
+#include "ops/integer_links.h"
 #include "ops/link_util.h"
 #include "ops/matmul.h"
 #include "ops/operand.h"
@@ -138,10 +139,14 @@ static int weights(const struct accel_node *n, struct accel_weight w[4])
     int ra = accel_operand_rank(n, f->a), rb = accel_operand_rank(n, f->b), count = 0;
     if (rb >= 2)
         w[count++] = (struct accel_weight){
-            f->b, rb, axis_b(n, rb - 1), axis_b(n, rb - 2), -1, "Linear", false, f->bias};
+            f->b, rb, axis_b(n, rb - 1), axis_b(n, rb - 2), -1, "Linear", false, f->bias, 0, 0};
+    if (count && f->b == ACCEL_Q_W) {
+        w[0].scale_slot = ACCEL_Q_W_SCALE;
+        w[0].zero_slot = ACCEL_Q_W_ZERO;
+    }
     if (ra >= 2)
         w[count++] = (struct accel_weight){
-            f->a, ra, axis_a(n, ra - 2), axis_a(n, ra - 1), -1, "Linear", false, -1};
+            f->a, ra, axis_a(n, ra - 2), axis_a(n, ra - 1), -1, "Linear", false, -1, 0, 0};
     return count;
 }
 
@@ -216,6 +221,18 @@ static void zero(const struct accel_node *n, struct accel_zero *z)
         accel_zero_copy0(z, 0, axis_a(n, ra - 2), y, batch);
     if (rb > 1)
         accel_zero_copy0(z, 1, axis_b(n, rb - 1), y, batch + (ra > 1));
+}
+
+static void q_links(const struct accel_node *n, struct accel_links *l)
+{
+    (void)n;
+    accel_q_matmul_links(l);
+}
+
+static void q_zero(const struct accel_node *n, struct accel_zero *z)
+{
+    (void)n;
+    accel_q_matmul_zero(z);
 }
 
 /* ------------------------------------------------------------------ forward of MatMul */
@@ -370,9 +387,13 @@ const struct accel_op accel_op_matmul = {
 const struct accel_op accel_op_matmulinteger =
     ROW("MatMulInteger", "", 10, 2, 4, no_attrs, integer_forward, integer_examples, .b = 1,
         .bias = -1, .out = ACCEL_I32);
-const struct accel_op accel_op_qlinearmatmul =
-    ROW("QLinearMatMul", "", 10, 8, 8, no_attrs, integer_forward, q_examples, .b = 3, .bias = -1,
-        .like = 7);
+const struct accel_op accel_op_qlinearmatmul = {
+    FIELDS("QLinearMatMul", "", 10, 8, 8, no_attrs, integer_forward, q_examples, .b = 3, .bias = -1,
+           .like = 7),
+    .links = q_links,
+    .zero = q_zero,
+    .keep = ACCEL_Q_KEEP,
+};
 const struct accel_op accel_op_ms_fusedmatmul =
     ROW("FusedMatMul", MS, 1, 2, 2, fused_attrs, accel_matmul_fused, fused_examples, .b = 1,
         .bias = -1);

@@ -105,7 +105,7 @@ static void cost(const struct accel_node *n, struct accel_cost *c)
 static int weights(const struct accel_node *n, struct accel_weight w[4])
 {
     (void)n;
-    w[0] = (struct accel_weight){1, 2, 1, 0, -1, "Linear", false, 2};
+    w[0] = (struct accel_weight){1, 2, 1, 0, -1, "Linear", false, 2, 0, 0};
     return 1;
 }
 

@@ -68,7 +68,7 @@ static int embed_weights(const struct accel_node *n, struct accel_weight w[4])
 {
     (void)n;
     for (int i = 0; i < 3; i++)
-        w[i] = (struct accel_weight){2 + i, 2, 1, 0, -1, "Embedding", false, -1};
+        w[i] = (struct accel_weight){2 + i, 2, 1, 0, -1, "Embedding", false, -1, 0, 0};
     return 3;
 }
 

@@ -82,7 +82,7 @@ static int batch_weights(const struct accel_node *n, struct accel_weight w[4])
     static const char *const types[] = {"BatchNorm1d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d"};
     int rank = accel_operand_rank(n, 0);
     w[0] = (struct accel_weight){
-        1, 1, 0, -1, -1, rank >= 2 && rank <= 5 ? types[rank - 2] : "BatchNorm", true, 2};
+        1, 1, 0, -1, -1, rank >= 2 && rank <= 5 ? types[rank - 2] : "BatchNorm", true, 2, 0, 0};
     return 1;
 }
 

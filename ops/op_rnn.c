@@ -109,8 +109,8 @@ static int weights(const struct accel_node *n, struct accel_weight w[4])
 {
     const struct accel_rnn *f = n->op->family;
     int out = f->transposed ? 2 : 1, in = f->transposed ? 1 : 2;
-    w[0] = (struct accel_weight){1, 3, out, in, -1, f->type, false, 3};
-    w[1] = (struct accel_weight){2, 3, out, in, -1, f->type, false, 3};
+    w[0] = (struct accel_weight){1, 3, out, in, -1, f->type, false, 3, 0, 0};
+    w[1] = (struct accel_weight){2, 3, out, in, -1, f->type, false, 3, 0, 0};
     return 2;
 }
 

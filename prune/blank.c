@@ -91,13 +91,12 @@ static const struct accel_edit_ops ops = {prepare, apply, blank_free};
 
 /* The stored elements that stand for zero: zero points, or zero. */
 static enum accel_err read_fill(struct blank *b, const struct accel_tensor *t,
-                                const struct accel_node *n)
+                                const struct accel_scaling *scaling)
 {
-    const struct accel_value *v = n->n_in > 2 ? n->in[2] : NULL;
-    const struct accel_tensor *zero = v ? v->tensor : NULL;
+    const struct accel_tensor *zero = scaling->zero;
     if (!zero)
         return ACCEL_OK;
-    ACCEL_TRY(accel_scale_map_init(&b->map, t, zero, n));
+    ACCEL_TRY(accel_scale_map_init(&b->map, t, zero, scaling->axis));
     b->fill = accel_calloc(zero->n, 8);
     uint8_t *stored = accel_calloc(zero->size + 8, 1);
     enum accel_err err = b->fill && stored ? ACCEL_OK : accel_fail_nomem();
@@ -114,7 +113,7 @@ static enum accel_err read_fill(struct blank *b, const struct accel_tensor *t,
 }
 
 enum accel_err accel_blank_new(struct accel_edit **out, const struct accel_tensor *t,
-                               const struct accel_cut *axis, const struct accel_node *scaled_by)
+                               const struct accel_cut *axis, const struct accel_scaling *scaling)
 {
     struct blank *b = accel_calloc(1, sizeof *b);
     if (!b)
@@ -140,8 +139,8 @@ enum accel_err accel_blank_new(struct accel_edit **out, const struct accel_tenso
     }
     for (int a = t->rank - 1; !err && a > b->axis; a--)
         b->block *= (uint64_t)t->dim[a];
-    if (!err && scaled_by)
-        err = read_fill(b, t, scaled_by);
+    if (!err && scaling)
+        err = read_fill(b, t, scaling);
     if (err) {
         blank_free(&b->edit);
         return err;

@@ -102,11 +102,11 @@ static enum accel_err read_scales(struct pass *p)
     const struct accel_target *t = p->t;
     if (!t->scale)
         return ACCEL_OK;
-    ACCEL_TRY(accel_scale_map_init(&p->map, t->tensor, t->scale, t->scaled_by));
+    ACCEL_TRY(accel_scale_map_init(&p->map, t->tensor, t->scale, t->scale_axis));
     ACCEL_TRY(read_f64(&p->scale, t->scale));
     if (!t->zero_point)
         return ACCEL_OK;
-    ACCEL_TRY(accel_scale_map_init(&p->zero_map, t->tensor, t->zero_point, t->scaled_by));
+    ACCEL_TRY(accel_scale_map_init(&p->zero_map, t->tensor, t->zero_point, t->scale_axis));
     return read_f64(&p->zero, t->zero_point);
 }
 

@@ -81,7 +81,7 @@ static enum accel_err walk_values(struct accel_coupled *c, const struct accel_pr
     const struct accel_graph *graph = p->groups->m->graph;
     for (size_t i = 0; i < p->groups->n_value; i++) {
         const struct accel_value *v = graph->value[i];
-        if (!v->tensor || !(accel_dtype_is_float(v->tensor->dtype) || accel_groups_scaled_by(v)))
+        if (!accel_groups_is_weight(v))
             continue;
         struct walk w = {c, p, v, p->groups->value_axis[i]};
         double elements = elements_before(p->groups, w.first, v->tensor->rank);

@@ -257,9 +257,9 @@ enum accel_err accel_cut_mask(struct accel_cut_plan *c, struct accel_model *m)
     for (size_t i = 0; i < c->n_tensor; i++) {
         struct accel_cut_tensor *t = &c->tensor[i];
         struct accel_edit *edit;
-        const struct accel_node *by =
-            accel_dtype_is_float(t->tensor->dtype) ? NULL : accel_groups_scaled_by(t->value);
-        ACCEL_GOTO(err, accel_blank_new(&edit, t->tensor, t->axis, by));
+        struct accel_scaling by;
+        bool scaled = !accel_dtype_is_float(t->tensor->dtype) && accel_scaling_find(&by, t->value);
+        ACCEL_GOTO(err, accel_blank_new(&edit, t->tensor, t->axis, scaled ? &by : NULL));
         accel_tensor_set_edit(t->tensor, edit);
     }
 done:

@@ -39,10 +39,10 @@ enum accel_err accel_cut_slice(struct accel_cut_plan *c, struct accel_model *m) 
 /* Puts edits that write zeros (or zero points) on the constants. */
 enum accel_err accel_cut_mask(struct accel_cut_plan *c, struct accel_model *m) ACCEL_CHECKED;
 
-/* An edit that blanks the units that `axis` [rank] lost. scaled_by: the node that scales stored
- * integers, whose zero point is written; or NULL. */
+/* An edit that blanks the units that `axis` [rank] lost: with zeros, or the zero point of integers
+ * that stand for floats (`scaling`, or NULL). */
 enum accel_err accel_blank_new(struct accel_edit **out, const struct accel_tensor *t,
                                const struct accel_cut *axis,
-                               const struct accel_node *scaled_by) ACCEL_CHECKED;
+                               const struct accel_scaling *scaling) ACCEL_CHECKED;
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "prune/link_run.h"
+#include "prune/target.h"
 
 /* Units of one class at most; a longer axis stays. */
 #define LONGEST_AXIS ((int64_t)1 << 24)
@@ -29,21 +30,58 @@ bool accel_groups_is_split(const struct accel_model *m, const struct accel_value
     return true;
 }
 
-const struct accel_node *accel_groups_scaled_by(const struct accel_value *v)
+static const struct accel_tensor *tensor_at(const struct accel_node *n, int slot)
+{
+    return slot > 0 && slot < n->n_in && n->in[slot] ? n->in[slot]->tensor : NULL;
+}
+
+/* By an operator that takes integers with their scales as they are. */
+static bool scaled_in_place(struct accel_scaling *out, const struct accel_use *u)
+{
+    struct accel_weight w[4];
+    int n = u->node->op && u->node->op->weights ? u->node->op->weights(u->node, w) : 0;
+    for (int i = 0; i < n; i++) {
+        if (!w[i].scale_slot)
+            continue;
+        *out = (struct accel_scaling){NULL, NULL, -1};
+        if (w[i].bias_slot == u->slot)
+            return true;
+        out->scale = tensor_at(u->node, w[i].scale_slot);
+        out->zero = tensor_at(u->node, w[i].zero_slot);
+        out->axis = out->scale && out->scale->n > 1 ? w[i].out_axis : -1;
+        if (w[i].slot == u->slot && out->scale)
+            return true;
+    }
+    return false;
+}
+
+bool accel_scaling_find(struct accel_scaling *out, const struct accel_value *v)
 {
     for (size_t i = 0; v->tensor && i < v->n_use; i++) {
         const struct accel_node *n = v->use[i].node;
-        const struct accel_value *scale = n->n_in > 1 ? n->in[1] : NULL;
-        if (v->use[i].slot == 0 && n->op && n->op->carry && scale && scale->tensor &&
-            accel_dtype_is_float(scale->tensor->dtype))
-            return n;
+        const struct accel_tensor *scale = tensor_at(n, 1);
+        bool carried = v->use[i].slot == 0 && n->op && n->op->carry && scale &&
+                       accel_dtype_is_float(scale->dtype);
+        if (carried) {
+            *out = (struct accel_scaling){scale, tensor_at(n, 2),
+                                          accel_scale_axis(n, scale, v->tensor->rank)};
+            return true;
+        }
+        if (scaled_in_place(out, &v->use[i]))
+            return true;
     }
-    return NULL;
+    return false;
+}
+
+bool accel_groups_is_weight(const struct accel_value *v)
+{
+    struct accel_scaling s;
+    return v->tensor && (accel_dtype_is_float(v->tensor->dtype) || accel_scaling_find(&s, v));
 }
 
 bool accel_groups_is_masked(const struct accel_value *v)
 {
-    if (!v->tensor || (!accel_dtype_is_float(v->tensor->dtype) && !accel_groups_scaled_by(v)))
+    if (!accel_groups_is_weight(v))
         return false;
     for (size_t i = 0; i < v->n_use; i++) {
         const struct accel_node *n = v->use[i].node;
@@ -260,11 +298,6 @@ static bool is_frozen(const struct accel_groups *g, uint32_t axis)
 
 /* ------------------------------------------------------------------ groups */
 
-static bool is_float_constant(const struct accel_value *v)
-{
-    return v->tensor && (accel_dtype_is_float(v->tensor->dtype) || accel_groups_scaled_by(v));
-}
-
 /* Sets that hold a constant's unit. */
 static enum accel_err mark_weighted(bool *weighted, const struct accel_groups *g)
 {
@@ -274,7 +307,7 @@ static enum accel_err mark_weighted(bool *weighted, const struct accel_groups *g
         return accel_fail_nomem();
     for (size_t i = 0; i < graph->n_value; i++) {
         const struct accel_value *v = graph->value[i];
-        if (!is_float_constant(v))
+        if (!accel_groups_is_weight(v))
             continue;
         size_t n = accel_groups_is_split(g->m, v) ? v->n_use : (size_t)rank_of(v);
         for (size_t a = 0; a < n; a++) {

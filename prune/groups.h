@@ -80,10 +80,19 @@ int32_t accel_groups_at(const struct accel_groups *g, uint32_t axis, int64_t i,
  * read, several times. */
 bool accel_groups_is_split(const struct accel_model *m, const struct accel_value *v);
 
-/* The integers of a constant stand for floats: the node that scales them, or NULL. */
-const struct accel_node *accel_groups_scaled_by(const struct accel_value *v);
+/* How the integers of a constant stand for floats. */
+struct accel_scaling {
+    const struct accel_tensor *scale, *zero; /* NULL: 1, and 0 */
+    int axis;                                /* of the constant; -1: one scale for all */
+};
 
-/* A constant that a masker fills with zeros where units are cut. */
+/* False: they do not, as far as its readers tell. */
+bool accel_scaling_find(struct accel_scaling *out, const struct accel_value *v);
+
+/* A constant of numbers that weigh: floats, or integers that stand for them. */
+bool accel_groups_is_weight(const struct accel_value *v);
+
+/* One that a masker fills with zeros where units are cut. */
 bool accel_groups_is_masked(const struct accel_value *v);
 
 #endif

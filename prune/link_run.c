@@ -197,6 +197,16 @@ static enum accel_err ask_node(struct accel_link_run *r, uint32_t i)
     return add_walls(r, n);
 }
 
+/* Integers behind a scale: what scales them says what they are when masked. */
+static bool is_carried(const struct accel_value *v)
+{
+    for (size_t i = 0; i < v->n_use; i++)
+        if (v->use[i].slot == 0 && v->use[i].node->op && v->use[i].node->op->carry &&
+            !accel_dtype_is_float(v->tensor->dtype))
+            return true;
+    return false;
+}
+
 /* K of constants: 0 where the masker writes zeros. */
 static void start_zero(struct accel_link_run *r)
 {
@@ -212,7 +222,7 @@ static void start_zero(struct accel_link_run *r)
                 if (!(v->use[u].slot < 32 && n->op && n->op->keep >> v->use[u].slot & 1))
                     r->k[accel_groups_operand(r->g, n, v->use[u].slot, 0)] = 0;
             }
-        else if (v->tensor && accel_dtype_is_float(v->tensor->dtype) && accel_groups_is_masked(v))
+        else if (accel_groups_is_masked(v) && !is_carried(v))
             for (int axis = 0; axis < v->tensor->rank; axis++)
                 r->k[accel_groups_value(r->g, v, axis)] = 0;
     }

@@ -3,13 +3,11 @@
 #include "prune/scale_map.h"
 
 #include "base/alloc.h"
-#include "prune/target.h"
 
 enum accel_err accel_scale_map_init(struct accel_scale_map *m, const struct accel_tensor *t,
-                                    const struct accel_tensor *scale, const struct accel_node *by)
+                                    const struct accel_tensor *scale, int axis)
 {
     uint64_t stride = 1;
-    int axis = accel_scale_axis(by, scale, t->rank);
     *m = (struct accel_scale_map){.rank = t->rank, .dim = t->dim, .one = scale->n == 1};
     if (m->one)
         return ACCEL_OK;

@@ -13,11 +13,10 @@ struct accel_scale_map {
     bool one;           /* a single scale */
 };
 
-/* `by` scales t (accel_groups_scaled_by()); `scale` is its scale or zero point. ENOSUP when their
- * dims do not fit. */
+/* `scale`: scales or zero points of t, along `axis` where they are a vector. ENOSUP when dims do
+ * not fit. */
 enum accel_err accel_scale_map_init(struct accel_scale_map *m, const struct accel_tensor *t,
-                                    const struct accel_tensor *scale,
-                                    const struct accel_node *by) ACCEL_CHECKED;
+                                    const struct accel_tensor *scale, int axis) ACCEL_CHECKED;
 void accel_scale_map_clear(struct accel_scale_map *m);
 
 /* The index of element `at`'s scale. */

@@ -157,7 +157,7 @@ static enum accel_err tell(struct telling *t, struct accel_prune_row *row,
                               : 1 - (double)left / (double)(row->n ? row->n : 1);
     if (by_itself)
         return ACCEL_OK;
-    const struct accel_node *with = coupled_with(t, cut, out, target->node);
+    const struct accel_node *with = coupled_with(t, cut, out, selected ? target->node : NULL);
     const char *why = with ? text(t, "coupled with %.200s", with->label) : "coupled with itself";
     bool plain = !selected;
     row->reason = !why ? NULL : plain ? why : text(t, "%s; %s", why, own);

@@ -91,12 +91,21 @@ static enum accel_err hop(struct builder *b, struct accel_holding *h, const stru
     if (!scale || !accel_dtype_is_float(scale->dtype))
         return ACCEL_OK;
     h->scale = scale;
-    h->scaled_by = c;
     h->zero_point = c->n_in > 2 && c->in[2] ? c->in[2]->tensor : NULL;
     int rank = c->in[0] ? (c->in[0]->tensor ? c->in[0]->tensor->rank : c->in[0]->shape.rank) : -1;
     h->scale_axis = accel_scale_axis(c, scale, rank);
     h->block_scales = scale->n > 1 && h->scale_axis < 0;
     return ACCEL_OK;
+}
+
+/* The operator takes integers with their scales as they are. */
+static void take_scale(struct accel_holding *h)
+{
+    const struct accel_node *n = h->node;
+    int scale = h->weight.scale_slot, zero = h->weight.zero_slot;
+    h->scale = scale < n->n_in && n->in[scale] ? n->in[scale]->tensor : NULL;
+    h->zero_point = zero < n->n_in && n->in[zero] ? n->in[zero]->tensor : NULL;
+    h->scale_axis = h->scale && h->scale->n > 1 ? h->weight.out_axis : -1;
 }
 
 /* Finds the stored constant behind input `slot` of h->node; *out NULL when there is none that could
@@ -121,6 +130,8 @@ static enum accel_err trace(struct place **out, struct builder *b, struct accel_
     bool is_float = accel_dtype_is_float(v->tensor->dtype);
     if (is_float)
         h->scale = h->zero_point = NULL;
+    else if (!h->scale && h->weight.scale_slot)
+        take_scale(h);
     if (is_float || h->scale)
         *out = p;
     return ACCEL_OK;
@@ -262,7 +273,6 @@ static enum accel_err fill_row(struct builder *b, struct accel_target *r, const 
     r->scale = h->scale;
     r->zero_point = h->zero_point;
     r->scale_axis = h->scale_axis;
-    r->scaled_by = h->scaled_by;
     r->block_scales = h->scale && h->block_scales;
     r->reader = ACCEL_NEW(&b->t->arena, const struct accel_node *, n);
     if (!r->reader)

@@ -27,10 +27,9 @@ struct accel_target {
                                    cannot be traced */
     const char *axis_note;      /* why an axis could not be traced ("Reshape '/r'"), or NULL */
     struct accel_tensor *scale,
-        *zero_point;                    /* stored integers behind DequantizeLinear, else NULL */
-    const struct accel_node *scaled_by; /* the node that scales them, or NULL */
-    bool block_scales;                  /* a scale per block: single entries cannot be ranked */
-    int scale_axis; /* axis of per-channel scales on the stored tensor; -1: one scale */
+        *zero_point;   /* stored integers behind DequantizeLinear, else NULL */
+    bool block_scales; /* a scale per block: single entries cannot be ranked */
+    int scale_axis;    /* axis of per-channel scales on the stored tensor; -1: one scale */
     const struct accel_sub_config *sub; /* the one that applies; NULL when not selected */
     const struct accel_setting *setting;
     struct accel_target *weight_of_bias; /* BIAS: the row of its weight, or NULL */

@@ -13,7 +13,6 @@ struct accel_holding {
     size_t tensor; /* index in model->tensor */
     size_t owner;  /* BIAS: that of its weight, SIZE_MAX when there is none */
     struct accel_tensor *scale, *zero_point;
-    const struct accel_node *scaled_by;
     int scale_axis;
     bool block_scales; /* scales per block: its entries cannot be ranked */
     const char *axis_note;

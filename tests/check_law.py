@@ -284,7 +284,39 @@ class Builder:
         v = self.node("Conv", [v, self.weight(out, c, 3), self.vector(out)], pads=[1, 1])
         return self.node("Transpose", [self.node("Relu", [v])], perm=[0, 2, 1]), t, out
 
+    def quantized(self):
+        """Integer convolutions and products between QuantizeLinear and DequantizeLinear."""
+        scale, zero = (lambda: self.const(np.float32(0.03))), (lambda: self.const(np.uint8(128)))
+        at = [self.node("QuantizeLinear", ["x", scale(), zero()])] + [self.nodes[-1].input[1], self.nodes[-1].input[2]]
+
+        def layer(op, w, axis, bias, **attrs):
+            n = w.shape[axis]
+            per = self.chance(0.5)
+            ws = self.const((0.01 + 0.01 * self.rng.random(n)).astype(np.float32) if per else np.float32(0.01))
+            wz = self.const(np.zeros(n, np.int8) if per else np.int8(self.one(0, 3)))
+            ins = [*at, self.const(w), ws, wz, scale(), zero()]
+            ins += [self.const(self.rng.integers(-500, 500, n).astype(np.int32))] if bias else []
+            return [self.node(op, ins, **attrs), ins[6], ins[7]]
+        ints = lambda *shape: self.rng.integers(-40, 40, shape).astype(np.int8)
+        c = 3
+        for _ in range(int(self.rng.integers(1, 4))):
+            out = self.one(4, 6, 8)
+            at = layer("QLinearConv", ints(out, c, 3, 3), 0, self.chance(0.6), pads=[1] * 4)
+            c = out
+            if self.chance(0.4):
+                at = layer("QLinearConv", ints(c, 1, 3, 3), 0, self.chance(0.5), pads=[1] * 4, group=c)
+            if self.chance(0.3):
+                at[0] = self.node("MaxPool", [at[0]], kernel_shape=[3, 3], pads=[1] * 4)
+        y = self.node("Flatten", [self.node("GlobalAveragePool", [self.node("DequantizeLinear", at)])])
+        at = [self.node("QuantizeLinear", [y, scale(), zero()])] + [self.nodes[-1].input[1], self.nodes[-1].input[2]]
+        hidden = self.one(4, 6)
+        at = layer("QLinearMatMul", ints(c, hidden), 1, False)
+        at = layer("QLinearMatMul", ints(hidden, 3), 1, False)
+        return self.finish([3, 6, 6], self.node("DequantizeLinear", at), [3])
+
     def model(self):
+        if self.chance(0.06):
+            return self.quantized()
         maps = self.chance(0.65)
         if maps:
             c, side = self.one(2, 3), self.one(4, 6, 8)

@@ -55,7 +55,7 @@ static double share(const struct accel_groups *g)
     double all = 0, touched = 0;
     for (size_t i = 0; i < g->m->graph->n_value; i++) {
         const struct accel_value *v = g->m->graph->value[i];
-        if (!v->tensor || !(accel_dtype_is_float(v->tensor->dtype) || accel_groups_scaled_by(v)))
+        if (!accel_groups_is_weight(v))
             continue;
         double kept = 1;
         for (int a = 0; a < v->tensor->rank; a++) {

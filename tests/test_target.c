@@ -13,18 +13,18 @@
 /* A Gemm-like operator: y = x w^T + b, w [out, in]. */
 static int gemm_weights(const struct accel_node *n, struct accel_weight w[4])
 {
-    w[0] = (struct accel_weight){1, 2, 0, 1, -1, "Linear", false, n->n_in > 2 ? 2 : -1};
+    w[0] = (struct accel_weight){1, 2, 0, 1, -1, "Linear", false, n->n_in > 2 ? 2 : -1, 0, 0};
     return 1;
 }
 static int conv_weights(const struct accel_node *n, struct accel_weight w[4])
 {
-    w[0] = (struct accel_weight){1, 4, 0, 1, -1, "Conv2d", false, n->n_in > 2 ? 2 : -1};
+    w[0] = (struct accel_weight){1, 4, 0, 1, -1, "Conv2d", false, n->n_in > 2 ? 2 : -1, 0, 0};
     return 1;
 }
 static int norm_weights(const struct accel_node *n, struct accel_weight w[4])
 {
     (void)n;
-    w[0] = (struct accel_weight){1, 1, 0, -1, -1, "BatchNorm2d", true, 2};
+    w[0] = (struct accel_weight){1, 1, 0, -1, -1, "BatchNorm2d", true, 2, 0, 0};
     return 1;
 }
 static int same(const struct accel_node *n, int axis)
