@@ -1,12 +1,13 @@
-/* device.c - a build without fast kernels has no device. */
+/* device.c - the device of this build for this processor: oneDNN where it is built in and there,
+ * else BLAS. */
 #include "device/device.h"
 
-#ifndef ACCEL_HAVE_ONEDNN
 enum accel_err accel_device_cpu(struct accel_device **out)
 {
-    *out = NULL;
-    return ACCEL_OK;
-}
-#else
-_Static_assert(ACCEL_MAX_IO >= 16, "operands of a chain"); /* accel_device_cpu: ops/onednn */
+#ifdef ACCEL_HAVE_ONEDNN
+    ACCEL_TRY(accel_device_onednn(out));
+    if (*out)
+        return ACCEL_OK;
 #endif
+    return accel_device_blas(out);
+}

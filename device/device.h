@@ -84,4 +84,8 @@ struct accel_device {
  * library cannot be opened: the plain kernels then do all the work. Errors: ENOMEM. */
 enum accel_err accel_device_cpu(struct accel_device **out) ACCEL_CHECKED;
 
+/* The devices it picks from, NULL as above: ops/onednn (not in every build), ops/blas_device.c. */
+enum accel_err accel_device_onednn(struct accel_device **out) ACCEL_CHECKED;
+enum accel_err accel_device_blas(struct accel_device **out) ACCEL_CHECKED;
+
 #endif

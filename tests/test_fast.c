@@ -12,6 +12,7 @@
 #include "tests/op_t.h"
 
 static struct accel_device *device;
+static bool blas; /* it knows fewer operators */
 
 static float next(uint32_t *seed)
 {
@@ -188,7 +189,7 @@ static void is_fast(const char *line, int opset, size_t n)
 {
     struct accel_model *m = model_of(line, opset);
     size_t got = compare(m, "", line);
-    ck_assert_msg(got == n, "%s: %zu nodes are fast, not %zu", line, got, n);
+    ck_assert_msg(blas || got == n, "%s: %zu nodes are fast, not %zu", line, got, n);
     accel_model_free(m);
 }
 
@@ -225,7 +226,7 @@ START_TEST(every_example_of_the_table_gives_what_the_plain_kernel_gives)
         for (const char *const *e = op->examples; e && *e; e++)
             n_fast += law(op->name, 20, *e) + law(op->name, 12, *e);
     }
-    ck_assert_uint_ge(n_fast, 100);
+    ck_assert_uint_ge(n_fast, blas ? 15 : 100);
 }
 END_TEST
 
@@ -499,7 +500,7 @@ START_TEST(packed_weights_are_in_memory_once)
         ck_ok(accel_plan_set_input(
             p, 0, &(struct accel_array){ACCEL_F32, 4, (int64_t[]){n, 16, 9, 9}, n * 16 * 81, x}));
         ck_ok(accel_plan_run(p));
-        if (!getenv("DNNL_MAX_CPU_ISA")) /* old processors read weights as they are */
+        if (!getenv("DNNL_MAX_CPU_ISA") && !blas) /* old processors read weights as they are */
             ck_assert_int_eq(is_there(p, m, "w"), turn == 1);
         ck_assert(is_there(p, m, "u")); /* a plain kernel reads it, too */
         ck_assert_uint_eq(accel_plan_constant_size(p), 4 * (17 * 16 * 9 + 5 * 17));
@@ -650,8 +651,10 @@ static Suite *suite(void)
 
 int main(void)
 {
-    if (accel_device_cpu(&device) || !device)
-        return 77; /* a build without fast kernels */
+    /* ACCEL_TEST_BLAS: what builds and machines without oneDNN use */
+    if ((getenv("ACCEL_TEST_BLAS") ? accel_device_blas : accel_device_cpu)(&device) || !device)
+        return 77; /* a machine without fast kernels */
+    blas = !strstr(device->name, "oneDNN");
     SRunner *r = srunner_create(suite());
     srunner_run_all(r, CK_ENV);
     int bad = srunner_ntests_failed(r);

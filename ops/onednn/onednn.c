@@ -246,7 +246,7 @@ static void free_device(struct accel_device *dev)
     accel_free(d);
 }
 
-enum accel_err accel_device_cpu(struct accel_device **out)
+enum accel_err accel_device_onednn(struct accel_device **out)
 {
     struct accel_dn *dn;
     *out = NULL;
