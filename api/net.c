@@ -82,6 +82,8 @@ int accel_net_count(struct accel_net_numbers *out, struct accel_net *net)
 static enum accel_err check_config(const struct accel_prune_config *c)
 {
     const struct accel_config *k = c->repair ? c->repair : c->bn_reestimate;
+    if (c->by_data)
+        return accel_fail(ACCEL_EARG, "pruner '%s' is for the command accel-prune", c->pruner);
     return k ? accel_config_fail(k, true, "%s is for the command accel-prune", k->key) : ACCEL_OK;
 }
 

@@ -19,7 +19,6 @@ static struct {
     __typeof__(cblas_dsymm) *dsymm;
     __typeof__(cblas_dtrsm) *dtrsm;
     __typeof__(LAPACKE_dpotrf_work) *dpotrf;
-    __typeof__(LAPACKE_dpotri_work) *dpotri;
 } lib;
 
 static bool is_there;
@@ -48,9 +47,11 @@ static void open_library(void)
     const struct {
         const char *name;
         void *to;
-    } entries[] = {{"cblas_dsyrk", &lib.dsyrk},          {"cblas_dgemm", &lib.dgemm},
-                   {"cblas_dsymm", &lib.dsymm},          {"cblas_dtrsm", &lib.dtrsm},
-                   {"LAPACKE_dpotrf_work", &lib.dpotrf}, {"LAPACKE_dpotri_work", &lib.dpotri}};
+    } entries[] = {{"cblas_dsyrk", &lib.dsyrk},
+                   {"cblas_dgemm", &lib.dgemm},
+                   {"cblas_dsymm", &lib.dsymm},
+                   {"cblas_dtrsm", &lib.dtrsm},
+                   {"LAPACKE_dpotrf_work", &lib.dpotrf}};
     void *so = dlopen("liblapacke.so.3", RTLD_NOW | RTLD_LOCAL);
     for (size_t i = 0; so && i < sizeof entries / sizeof *entries; i++) {
         void *f = dlsym(so, entries[i].name);
@@ -91,14 +92,14 @@ enum accel_err accel_linalg_square(double *g, size_t n, const double *x, size_t 
     return ACCEL_OK;
 }
 
-enum accel_err accel_linalg_cross(double *c, size_t n, size_t m, const double *x, size_t x_step,
-                                  const double *y, size_t y_step, size_t rows)
+enum accel_err accel_linalg_cross(double *c, size_t c_step, size_t n, size_t m, const double *x,
+                                  size_t x_step, const double *y, size_t y_step, size_t rows)
 {
     ACCEL_TRY(check(n, m, rows));
-    ACCEL_TRY(check(x_step, y_step, 0));
+    ACCEL_TRY(check(x_step, y_step, c_step));
     if (n && m && rows)
         lib.dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)n, (int)m, (int)rows, 1, x,
-                  (int)x_step, y, (int)y_step, 1, c, (int)m);
+                  (int)x_step, y, (int)y_step, 1, c, (int)c_step);
     return ACCEL_OK;
 }
 
@@ -124,24 +125,21 @@ enum accel_err accel_linalg_cholesky(bool *definite, double *a, size_t n)
     return ACCEL_OK;
 }
 
-enum accel_err accel_linalg_solve(const double *l, size_t n, double *b, size_t m)
+enum accel_err accel_linalg_solve_lower(const double *l, size_t n, double *b, size_t m)
 {
     ACCEL_TRY(check(n, m, 0));
-    if (!n || !m)
-        return ACCEL_OK;
-    lib.dtrsm(CblasRowMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, (int)n, (int)m, 1,
-              l, (int)n, b, (int)m);
-    lib.dtrsm(CblasRowMajor, CblasLeft, CblasLower, CblasTrans, CblasNonUnit, (int)n, (int)m, 1, l,
-              (int)n, b, (int)m);
+    if (n && m)
+        lib.dtrsm(CblasRowMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, (int)n, (int)m,
+                  1, l, (int)n, b, (int)m);
     return ACCEL_OK;
 }
 
-enum accel_err accel_linalg_invert(bool *definite, double *l, size_t n)
+enum accel_err accel_linalg_solve(const double *l, size_t n, double *b, size_t m)
 {
-    *definite = true;
-    ACCEL_TRY(check(n, 0, 0));
-    if (n)
-        *definite = lib.dpotri(LAPACK_COL_MAJOR, 'U', (int)n, l, (int)n) == 0;
+    ACCEL_TRY(accel_linalg_solve_lower(l, n, b, m));
+    if (n && m)
+        lib.dtrsm(CblasRowMajor, CblasLeft, CblasLower, CblasTrans, CblasNonUnit, (int)n, (int)m, 1,
+                  l, (int)n, b, (int)m);
     return ACCEL_OK;
 }
 

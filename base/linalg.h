@@ -30,11 +30,12 @@ enum accel_err accel_linalg_square(double *g, size_t n, const double *x, size_t 
 /**
  * Adds the products of two sets of rows:  c += X^T Y.
  *
- * @param c     [n, m]
+ * @param c     [n, m]  with `c_step` doubles from row to row
  * @param x, y  [rows, n] and [rows, m]
  */
-enum accel_err accel_linalg_cross(double *c, size_t n, size_t m, const double *x, size_t x_step,
-                                  const double *y, size_t y_step, size_t rows) ACCEL_CHECKED;
+enum accel_err accel_linalg_cross(double *c, size_t c_step, size_t n, size_t m, const double *x,
+                                  size_t x_step, const double *y, size_t y_step,
+                                  size_t rows) ACCEL_CHECKED;
 
 /**
  * c = A B + beta * c  for a symmetric A of which the lower triangle is there.
@@ -55,8 +56,9 @@ enum accel_err accel_linalg_cholesky(bool *definite, double *a, size_t n) ACCEL_
 /* Solves L L^T X = B in place, B [n, m]. */
 enum accel_err accel_linalg_solve(const double *l, size_t n, double *b, size_t m) ACCEL_CHECKED;
 
-/* a becomes the inverse of L L^T, lower triangle, where it held L. */
-enum accel_err accel_linalg_invert(bool *definite, double *l, size_t n) ACCEL_CHECKED;
+/* Solves L X = B in place, B [n, m]. */
+enum accel_err accel_linalg_solve_lower(const double *l, size_t n, double *b,
+                                        size_t m) ACCEL_CHECKED;
 
 /**
  * Ridge least squares from sums of products:  (G + diag(ridge)) W = C.

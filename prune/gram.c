@@ -81,8 +81,8 @@ static enum accel_err add_block(struct accel_gram *g, enum accel_gram_part part,
     ACCEL_TRY(accel_linalg_square(g->g[part] + group * side * side, side, wide_x, side, rows));
     if (!n_y)
         return ACCEL_OK;
-    return accel_linalg_cross(g->c[part] + group * side * n_y, side, n_y, wide_x, side, wide_y, n_y,
-                              rows);
+    return accel_linalg_cross(g->c[part] + group * side * n_y, n_y, side, n_y, wide_x, side, wide_y,
+                              n_y, rows);
 }
 
 enum accel_err accel_gram_add(struct accel_gram *g, enum accel_gram_part part, const float *x,

@@ -184,21 +184,55 @@ static enum accel_err select_ranked(struct build *b, struct accel_prune_row *row
     return ACCEL_OK;
 }
 
+/* An input axis that n:m can go along; *axis is -1 when the row was kept. */
+static enum accel_err nm_axis(int *axis, struct build *b, struct accel_prune_row *row)
+{
+    const struct accel_target *t = row->target;
+    int a = t->weight.in_axis;
+    *axis = -1;
+    if (a < 0 || a >= t->tensor->rank)
+        return keep_untraced(b, row, "input");
+    if (t->tensor->dim[a] <= b->config->n)
+        return keep(b, row, "too few inputs: %lld, and %lld of %lld may stay",
+                    (long long)t->tensor->dim[a], (long long)b->config->n, (long long)b->config->m);
+    *axis = a;
+    return ACCEL_OK;
+}
+
 static enum accel_err select_nm(struct build *b, struct accel_prune_row *row)
 {
     const struct accel_target *t = row->target;
     struct accel_mask *mask;
-    int axis = t->weight.in_axis;
-    if (axis < 0 || axis >= t->tensor->rank)
-        return keep_untraced(b, row, "input");
-    if (t->tensor->dim[axis] <= b->config->n)
-        return keep(b, row, "too few inputs: %lld, and %lld of %lld may stay",
-                    (long long)t->tensor->dim[axis], (long long)b->config->n,
-                    (long long)b->config->m);
+    int axis;
+    ACCEL_TRY(nm_axis(&axis, b, row));
+    if (axis < 0)
+        return ACCEL_OK;
     ACCEL_TRY(accel_nm_new(&mask, row, axis, b->config->n, b->config->m, b->log));
     mask->shared = b->plan->work;
     row->requested = 1 - (double)b->config->n / (double)b->config->m;
     accel_tensor_set_edit(t->tensor, &mask->edit);
+    return ACCEL_OK;
+}
+
+/* The caller of this room knows the activations. */
+static enum accel_err select_by_data(struct build *b, struct accel_prune_row *row)
+{
+    const struct accel_target *t = row->target;
+    const struct accel_setting *s = t->setting;
+    if (t->scale)
+        return keep(b, row, "holds scaled integers");
+    if (t->n_reader > 1)
+        return keep(b, row, "has %d readers", t->n_reader);
+    int axis = 0;
+    if (b->config->pattern == ACCEL_PATTERN_NM)
+        ACCEL_TRY(nm_axis(&axis, b, row));
+    if (axis < 0)
+        return ACCEL_OK;
+    if (b->config->pattern == ACCEL_PATTERN_NM)
+        row->requested = 1 - (double)b->config->n / (double)b->config->m;
+    else
+        row->requested = fmin(fmax(s->sparse_ratio, s->min_ratio), s->max_ratio);
+    row->by_data = true;
     return ACCEL_OK;
 }
 
@@ -254,6 +288,8 @@ static enum accel_err row_select(struct build *b, struct accel_prune_row *row)
     }
     if (t->setting->align)
         return select_align(b, row);
+    if (b->config->by_data && t->kind == ACCEL_TARGET_WEIGHT)
+        return select_by_data(b, row);
     if (b->config->pattern == ACCEL_PATTERN_NM)
         return select_nm(b, row);
     return placed(t, select_ranked(b, row));

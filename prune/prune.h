@@ -22,7 +22,8 @@ struct accel_prune_row {
     uint64_t n, zeros_before, zeros_after; /* n: elements before */
     const int64_t *dim;                    /* [rank] before */
     const struct accel_cut *cut;           /* [rank] what channels it lost, or NULL */
-    bool counted;                          /* an edit has filled in the numbers below and above */
+    bool counted;                          /* the numbers below and above are filled in */
+    bool by_data;     /* selected, and what goes waits for activations: accel_prune_row_fill() */
     double threshold; /* no magnitude above it was removed (for blocks: their mean); NAN: none */
     double max_abs;   /* of the finite elements before */
     uint64_t before[ACCEL_HISTOGRAM_BINS],
@@ -73,6 +74,10 @@ enum accel_err accel_prune_plan_new(struct accel_prune_plan **out, struct accel_
                                     const struct accel_prune_config *c,
                                     const struct accel_channel_statistics *by,
                                     struct accel_log *log) ACCEL_CHECKED;
+
+/* The numbers of a row whose weight got new elements outside of an edit of this room: [row->n] as
+ * they were (NULL: those numbers are there) and as they are. */
+void accel_prune_row_fill(struct accel_prune_row *row, const double *before, const double *after);
 
 /* Fills in rows and totals after the model was (dry-)written; reads what has not been read by then.
  */

@@ -53,13 +53,6 @@ static int index_of(const char *name, const char *const *list, int n)
 static const char *score_needs(enum accel_score s, bool has_data)
 {
     switch (s) {
-    case ACCEL_SCORE_MAGNITUDE:
-        return NULL;
-    case ACCEL_SCORE_APOZ:
-    case ACCEL_SCORE_MEAN_ACTIVATION:
-    case ACCEL_SCORE_WANDA:
-    case ACCEL_SCORE_SPARSEGPT:
-        return has_data ? "activations of the network" : "--data, and activations of the network";
     case ACCEL_SCORE_TAYLOR:
     case ACCEL_SCORE_MOVEMENT:
         return has_data ? "gradients" : "--data, and gradients";
@@ -77,18 +70,22 @@ static const struct accel_config *first_of(const struct accel_config *map, const
     return k ? k : accel_config_find(map, c);
 }
 
-static enum accel_err check_needs(const struct accel_prune_config *c,
-                                  const struct accel_config *map, const char *pruner)
+static enum accel_err check_needs(struct accel_prune_config *c, const struct accel_config *map,
+                                  const char *pruner)
 {
-    bool has_data = accel_config_find(map, "data") != NULL;
-    bool watched = c->score >= ACCEL_SCORE_APOZ && c->score <= ACCEL_SCORE_WANDA;
-    const char *needs = watched && c->pattern == ACCEL_PATTERN_CHANNEL
-                            ? NULL /* the tool asks for data */
-                            : score_needs(c->score, has_data);
-    bool of_channels = (c->score >= ACCEL_SCORE_FPGM && c->score <= ACCEL_SCORE_RANDOM) ||
+    const char *needs = score_needs(c->score, accel_config_find(map, "data") != NULL);
+    bool of_activations = c->score == ACCEL_SCORE_APOZ || c->score == ACCEL_SCORE_MEAN_ACTIVATION;
+    bool of_weights = c->score == ACCEL_SCORE_WANDA || c->score == ACCEL_SCORE_SPARSEGPT;
+    bool of_channels = of_activations ||
+                       (c->score >= ACCEL_SCORE_FPGM && c->score <= ACCEL_SCORE_RANDOM) ||
                        (c->score == ACCEL_SCORE_L2 && c->pattern == ACCEL_PATTERN_BLOCK);
     if (!needs && of_channels && c->pattern != ACCEL_PATTERN_CHANNEL)
         needs = "\"pattern\": \"channel\", and other patterns something";
+    if (!needs && of_weights &&
+        (c->pattern == ACCEL_PATTERN_BLOCK ||
+         (c->pattern == ACCEL_PATTERN_CHANNEL && c->score == ACCEL_SCORE_SPARSEGPT)))
+        needs = "\"pattern\": \"element\" or \"n:m\", and other patterns something";
+    c->by_data = of_activations || of_weights;
     if (!needs)
         return ACCEL_OK;
     const struct accel_config *at = first_of(map, "score", "pattern", "pruner");

@@ -80,6 +80,7 @@ struct accel_prune_config {
     enum accel_reduction reduction;
     uint64_t seed; /* of score "random"; 0 unless the caller sets it */
     bool shrink, exclude_inputs, allow_missing, strict_nni;
+    bool by_data;     /* the score needs activations */
     int64_t round_to; /* >= 1; 0: "auto" */
     int64_t n, m;     /* n:m, 1 <= n < m <= 4096 */
     const char *data; /* calibration SPEC or NULL */

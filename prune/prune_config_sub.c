@@ -164,6 +164,15 @@ static enum accel_err check_setting(const struct accel_config *at,
 {
     if (!s->on || s->align)
         return ACCEL_OK;
+    const char *idle = s->global_group                         ? "global_group_id"
+                       : !isnan(s->sparse_threshold)           ? "sparse_threshold"
+                       : s->granularity != ACCEL_GRAIN_ELEMENT ? "granularity"
+                                                               : NULL;
+    if (c->by_data && c->pattern != ACCEL_PATTERN_CHANNEL && idle)
+        return accel_config_fail(at, false,
+                                 "%s is for scores that come from weights alone; '%s' ranks single "
+                                 "weights of one layer by a sparse_ratio",
+                                 idle, c->pruner);
     if (c->pattern == ACCEL_PATTERN_NM)
         return check_nm(at, s);
     if (c->pattern == ACCEL_PATTERN_CHANNEL && s->sparse_ratio >= 1)

@@ -125,6 +125,40 @@ static enum accel_err row_count(struct accel_prune_row *row, struct accel_buffer
     return ACCEL_OK;
 }
 
+static void fold(uint64_t *bin, double max, const double *v, uint64_t n)
+{
+    for (int b = 0; b < ACCEL_HISTOGRAM_BINS; b++)
+        bin[b] = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        double at = max > 0 ? fabs(v[i]) / max * ACCEL_HISTOGRAM_BINS : 0;
+        if (v[i] != 0 && isfinite(at))
+            bin[at < ACCEL_HISTOGRAM_BINS ? (int)at : ACCEL_HISTOGRAM_BINS - 1]++;
+    }
+}
+
+static uint64_t zeros_of(const double *v, uint64_t n)
+{
+    uint64_t zeros = 0;
+    for (uint64_t i = 0; i < n; i++)
+        zeros += v[i] == 0;
+    return zeros;
+}
+
+void accel_prune_row_fill(struct accel_prune_row *row, const double *before, const double *after)
+{
+    for (uint64_t i = 0; before && i < row->n; i++)
+        if (isfinite(before[i]) && fabs(before[i]) > row->max_abs)
+            row->max_abs = fabs(before[i]);
+    if (before) {
+        row->zeros_before = zeros_of(before, row->n);
+        fold(row->before, row->max_abs, before, row->n);
+    }
+    row->zeros_after = zeros_of(after, row->n);
+    fold(row->after, row->max_abs, after, row->n);
+    row->achieved = row->pruned && row->n ? (double)row->zeros_after / (double)row->n : 0;
+    row->counted = true;
+}
+
 /* In the order of tensors, for a search. */
 static int by_cut(const void *x, const void *y)
 {

@@ -55,7 +55,7 @@ START_TEST(least_squares_finds_the_weights_that_made_the_targets)
                 y[r * M + k] += x[r * N + i] * w[i * M + k];
     for (int r = 0; r < ROWS; r += 45) { /* sums over two halves */
         ck_ok(accel_linalg_square(g, N, x + r * N, N, 45));
-        ck_ok(accel_linalg_cross(c, N, M, x + r * N, N, y + r * M, M, 45));
+        ck_ok(accel_linalg_cross(c, M, N, M, x + r * N, N, y + r * M, M, 45));
     }
     ck_ok(accel_linalg_ridge(&definite, g, ridge, c, N, M));
     ck_assert(definite);
@@ -85,16 +85,14 @@ START_TEST(symmetric_product_reads_the_lower_triangle)
 }
 END_TEST
 
-START_TEST(inverse_from_the_factor)
+START_TEST(half_a_solution_by_the_factor_alone)
 {
-    double a[4] = {4, 0, 2, 3}; /* inverse: [3 -2; -2 4] / 8 */
-    bool definite;
-    ck_ok(accel_linalg_cholesky(&definite, a, 2));
-    ck_ok(accel_linalg_invert(&definite, a, 2));
-    ck_assert(definite);
-    ck_assert_double_eq_tol(a[0], 0.375, 1e-12);
-    ck_assert_double_eq_tol(a[2], -0.25, 1e-12);
-    ck_assert_double_eq_tol(a[3], 0.5, 1e-12);
+    const double l[4] = {2, 99, 1, 4};
+    double b[4] = {2, 4, 9, 6};
+    ck_ok(accel_linalg_solve_lower(l, 2, b, 2));
+    const double want[4] = {1, 2, 2, 1};
+    for (int i = 0; i < 4; i++)
+        ck_assert_double_eq_tol(b[i], want[i], 1e-12);
 }
 END_TEST
 
@@ -115,7 +113,7 @@ static Suite *suite(void)
     tcase_add_test(t, least_squares_finds_the_weights_that_made_the_targets);
     tcase_add_test(t, ridge_shrinks_as_the_formula_says);
     tcase_add_test(t, symmetric_product_reads_the_lower_triangle);
-    tcase_add_test(t, inverse_from_the_factor);
+    tcase_add_test(t, half_a_solution_by_the_factor_alone);
     tcase_add_test(t, too_large_is_refused);
     suite_add_tcase(s, t);
     return s;

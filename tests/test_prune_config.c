@@ -203,8 +203,9 @@ START_TEST(what_is_not_there_is_said)
     } c[] = {
         {"{\"pruner\": \"l1_nrom\", " LIST "}", "1:12: pruner 'l1_nrom' is unknown; did you mean "
                                                 "'l1_norm'?"},
-        {"{\"pruner\": \"wanda\", " LIST "}", "needs --data"},
-        {"{\"pruner\": \"wanda\", \"data\": \"mnist\", " LIST "}", "needs activations"},
+        {"{\"pruner\": \"sparsegpt\", \"pattern\": \"channel\", " LIST "}",
+         "pattern 'channel' needs"},
+        {"{\"pruner\": \"apoz\", \"pattern\": \"element\", " LIST "}", "needs"},
         {"{\"pruner\": \"taylor\", " LIST "}", "gradients"},
         {"{\"score\": \"fpgm\", " LIST "}", "1:11: score 'fpgm' needs"},
         {"{\"score\": \"l2\", \"pattern\": \"block\", " LIST "}", "score 'l2' needs"},

@@ -270,6 +270,37 @@ START_TEST(statistics_of_batch_norms_are_taken_anew)
 }
 END_TEST
 
+#define OF(name, pattern)                                                                          \
+    "\"pruner\":\"" name "\"," pattern                                                             \
+    "\"config_list\":[{\"op_types\":[\"Conv\",\"Gemm\",\"MatMul\",\"ConvTranspose\"]"
+#define HALF ",\"sparse_ratio\":0.5}]"
+
+START_TEST(scores_can_come_from_activations)
+{
+    static const char *const channels[] = {"{" OF("mean_activation", "") HALF "}",
+                                           "{" OF("apoz", "") HALF "}",
+                                           "{" OF("wanda", "\"pattern\":\"channel\",") HALF "}"};
+    static const char *const weights[] = {"{" OF("wanda", "") HALF "}",
+                                          "{" OF("sparsegpt", "") HALF "}",
+                                          "{" OF("wanda", "\"pattern\":\"n:m\",") "}]}",
+                                          "{" OF("sparsegpt", "\"pattern\":\"n:m\",") "}]}"};
+    begin();
+    save_mixed();
+    for (int i = 0; i < 3; i++) {
+        ck_ok(prune(channels[i], spec, "0"));
+        ck_assert_int_ge(count("\"status\":\"pruned\""), 7);
+    }
+    for (int i = 0; i < 4; i++) {
+        ck_ok(prune(weights[i], spec, "0"));
+        ck_assert_int_eq(count("\"status\":\"pruned\""),
+                         i < 2 ? 7 : 5); /* c1 and dw have one input channel */
+        if (i < 2)
+            ck_assert_double_gt(number("achieved"), 0.4);
+    }
+    end();
+}
+END_TEST
+
 START_TEST(what_is_missing_is_said)
 {
     char few[200];
@@ -280,6 +311,12 @@ START_TEST(what_is_missing_is_said)
     ck_fails(prune("{\"bn_reestimate\":{}," CHANNELS "}", NULL, "0"), ACCEL_EARG,
              "bn_reestimate needs --data");
     ck_fails(prune("{" FIT CHANNELS "}", few, "0"), ACCEL_EARG, "10 samples");
+    ck_fails(prune("{" OF("wanda", "") HALF "}", NULL, "0"), ACCEL_EARG,
+             "pruner 'wanda' needs --data");
+    ck_fails(prune("{" OF("sparsegpt", "\"pattern\":\"channel\",") HALF "}", spec, "0"), ACCEL_EARG,
+             "needs \"pattern\"");
+    ck_fails(prune("{" OF("wanda", "") ",\"global_group_id\":1" HALF "}", spec, "0"), ACCEL_EARG,
+             "global_group_id is for");
     ck_ok(prune("{\"repair\":\"none\"," CHANNELS "}", NULL, "0"));
     ck_assert_int_eq(count("\"repair\":{"), 0);
     end();
@@ -311,6 +348,7 @@ static Suite *suite(void)
     tcase_add_test(t, zeros_stay_zeros_and_others_change);
     tcase_add_test(t, the_seed_alone_decides_the_bytes);
     tcase_add_test(t, statistics_of_batch_norms_are_taken_anew);
+    tcase_add_test(t, scores_can_come_from_activations);
     tcase_add_test(t, what_is_missing_is_said);
     tcase_add_test(t, a_failed_allocation_is_told_and_leaks_nothing);
     suite_add_tcase(s, t);

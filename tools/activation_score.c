@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "graph/links.h"
+#include "ops/unfold.h"
 
 enum { BATCH = 64, MOST_FOLLOWED = 8 };
 
@@ -96,6 +97,10 @@ static enum accel_err find_input(struct place *p, struct accel_links *l, const s
     if (w->in_axis < 0 || slot >= n->n_in || !n->in[slot])
         return ACCEL_OK;
     ACCEL_TRY(find_axis(&p->axis, l, n, w->slot, w->in_axis, slot));
+    struct accel_unfold u;
+    const char *why;
+    if (p->axis < 0 && accel_unfold_init(&u, &why, n) && u.w_slot == w->slot) /* groups */
+        p->axis = u.kind == ACCEL_UNFOLD_ROWS ? n->in[slot]->shape.rank - 1 : 1;
     p->v = p->axis < 0 ? NULL : n->in[slot];
     return ACCEL_OK;
 }
@@ -163,7 +168,9 @@ static enum accel_err multiply(void *ctx, uint64_t first, uint64_t count, const 
         accel_dtype_to_f64(p->t->tensor->dtype, elem, (size_t)i, (size_t)n, wide);
         for (uint64_t k = 0; k < n; k++) {
             int64_t at = (int64_t)(first + i + k), in = at / p->in_inner % p->in_size;
-            p->score[at / p->out_inner % p->n] += fabs(wide[k]) * p->norm[in % p->n_norm];
+            int64_t out = at / p->out_inner % p->n, groups = p->n_norm / p->in_size;
+            in += groups > 1 ? out * groups / p->n * p->in_size : 0;
+            p->score[out] += fabs(wide[k]) * p->norm[in % p->n_norm];
         }
     }
     return ACCEL_OK;

@@ -5,9 +5,10 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "graph/infer.h"
+#include "graph/tensor_values.h"
 #include "onnx/onnx.h"
 #include "prune/prune.h"
-#include "tools/activation_score.h"
+#include "tools/data_prune.h"
 #include "tools/difference.h"
 #include "tools/latency.h"
 #include "tools/progress.h"
@@ -24,8 +25,9 @@
 
 static const struct accel_option options[] = {
     {"pruner", 0, ACCEL_OPTION_TEXT, AT(pruner), "NAME",
-     "level (default), nm, l1_norm, l2_norm, fpgm, bn_scale, lamp, random and more; overrides the "
-     "config's",
+     "level (default), nm, wanda, sparsegpt, or of channels: l1_norm, l2_norm, fpgm, bn_scale, "
+     "lamp, "
+     "random, apoz, mean_activation; overrides the config's",
      0, 0},
     {"external-data", 0, ACCEL_OPTION_FLAG, AT(external_data), NULL,
      "weights into OUT.data (default when the input did so or above 2 GiB)", 0, 0},
@@ -252,13 +254,6 @@ static const char *data_of(const struct prune *p)
     return p->job->opt.data ? p->job->opt.data : p->config->data;
 }
 
-/* Scores come from activations. */
-static bool is_watched(const struct accel_prune_config *c)
-{
-    return c->score == ACCEL_SCORE_APOZ || c->score == ACCEL_SCORE_MEAN_ACTIVATION ||
-           c->score == ACCEL_SCORE_WANDA;
-}
-
 static enum accel_err check_options(const struct prune *p)
 {
     const struct accel_options *opt = &p->job->opt;
@@ -271,31 +266,17 @@ static enum accel_err check_options(const struct prune *p)
         return accel_fail(ACCEL_EARG, "--sensitivity needs --data");
     const struct accel_config *repaired =
         p->config->repair ? p->config->repair : p->config->bn_reestimate;
+    if (p->config->by_data && !data_of(p))
+        return accel_fail(ACCEL_EARG, "pruner '%s' needs --data: its scores come from activations",
+                          p->config->pruner);
     if (repaired && !data_of(p))
         return accel_config_fail(repaired, true, "%s needs --data", repaired->key);
     bool measured = p->config->target && accel_config_find(p->config->target, "accuracy_drop");
-    if (is_watched(p->config) && !data_of(p))
-        return accel_fail(ACCEL_EARG, "pruner '%s' needs --data: it looks at activations",
-                          p->config->pruner);
     if (opt->data && !opt->check && !opt->sensitivity && !measured && !repaired &&
-        !is_watched(p->config))
+        !p->config->by_data)
         return accel_fail(ACCEL_EARG, "--data needs --check, --sensitivity, or a config that "
                                       "measures: nothing else looks at data");
     return ACCEL_OK;
-}
-
-static enum accel_err choose(struct prune *p)
-{
-    struct accel_activation_score s = {0};
-    bool watched = is_watched(p->config);
-    enum accel_err err = ACCEL_OK;
-    if (watched)
-        err = accel_activation_score_run(&s, p->job, p->input, data_of(p), p->config->score);
-    if (!err)
-        err = accel_prune_choose(&p->plan, p->model, p->config, watched ? &s.by : NULL,
-                                 &p->model->log);
-    accel_activation_score_clear(&s);
-    return err;
 }
 
 /* target.accuracy_drop: what may go is found by measuring. */
@@ -313,6 +294,42 @@ static enum accel_err keep_accuracy(struct prune *p)
     enum accel_err err = accel_trial_search(&drop, &t, p->plan, k->number);
     accel_trial_close(&t);
     return err;
+}
+
+/* Selects and ranks, by the weights or by what passes through the network. */
+static enum accel_err choose(struct prune *p)
+{
+    const struct accel_prune_config *c = p->config;
+    struct accel_activation_score s = {0};
+    bool channels = c->pattern == ACCEL_PATTERN_CHANNEL;
+    bool watched = c->by_data && c->score != ACCEL_SCORE_SPARSEGPT;
+    enum accel_err err = ACCEL_OK;
+    if (watched)
+        err = accel_activation_score_run(&s, p->job, p->input, data_of(p), c->score);
+    if (!err)
+        err = accel_prune_choose(&p->plan, p->model, c, channels && watched ? &s.by : NULL,
+                                 &p->model->log);
+    if (!err && c->by_data && !channels)
+        err = accel_data_prune(p->plan, p->job, p->input, p->model, data_of(p), c,
+                               watched ? &s : NULL);
+    accel_activation_score_clear(&s);
+    return err;
+}
+
+/* The numbers "after" of weights that were zeroed and then repaired. */
+static enum accel_err count_rows(struct accel_prune_plan *plan)
+{
+    for (int i = 0; i < plan->n_row; i++) {
+        struct accel_prune_row *row = &plan->row[i];
+        const struct accel_tensor *t = row->target->tensor;
+        double *after;
+        if (!row->counted || row->cut || !t->edit || !accel_dtype_is_float(t->dtype))
+            continue;
+        ACCEL_TRY(accel_tensor_values(&after, t));
+        accel_prune_row_fill(row, NULL, after);
+        accel_free(after);
+    }
+    return ACCEL_OK;
 }
 
 /* What pruning cost comes back from activations; no labels are looked at. */
@@ -334,6 +351,7 @@ static enum accel_err repair(struct prune *p)
     if (!c->repair && !c->bn_reestimate)
         return ACCEL_OK;
     ACCEL_TRY(accel_repair_run(&p->repair, p->job, p->model, &how));
+    ACCEL_TRY(count_rows(p->plan));
     accel_job_note(p->job, "repaired");
     return ACCEL_OK;
 }

@@ -115,8 +115,7 @@ static bool is_own(const struct accel_value *v, int64_t n)
 
 /* ------------------------------------------------------------------ what belongs to a layer */
 
-/* The tensor behind the weight, through a plain transposition; NULL and why. */
-static const char *find_weight(struct accel_repair_layer *l)
+const char *accel_repair_find_weight(struct accel_repair_layer *l)
 {
     struct accel_value *v = l->node->in[l->u.w_slot];
     struct accel_node *by = v->producer;
@@ -282,7 +281,7 @@ static enum accel_err look_at(struct walk *w, struct accel_node *n)
         return ACCEL_OK;
     l.n_out = l.u.n_group * l.u.n_y;
     if (!why)
-        why = find_weight(&l);
+        why = accel_repair_find_weight(&l);
     if (!why && !(l.was = node_of(w->was, n)))
         why = "it has no counterpart in the unpruned model";
     if (!why)

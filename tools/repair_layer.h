@@ -16,7 +16,7 @@ enum accel_bias_home {
 
 struct accel_repair_layer {
     struct accel_node *node;      /* of the pruned model */
-    const struct accel_node *was; /* of the unpruned one */
+    const struct accel_node *was; /* of the unpruned one; NULL: only inputs are looked at */
     struct accel_unfold u;        /* weight indices are those of the stored tensor */
     struct accel_value *weight;   /* that stores it */
     const int64_t *kept;          /* [n_out] outputs of `was`; NULL: all */
@@ -45,6 +45,10 @@ enum accel_err accel_repair_layers_find(struct accel_repair_layers *l, struct ac
                                         struct accel_model *m, const struct accel_model *was,
                                         const struct accel_cut_plan *cut) ACCEL_CHECKED;
 void accel_repair_layers_clear(struct accel_repair_layers *l);
+
+/* Sets l->weight to the constant behind the node's weight (through a plain transposition, which
+ * l->u then takes in); else a few words that say why it cannot be changed. */
+const char *accel_repair_find_weight(struct accel_repair_layer *l);
 
 /* [graph->n_node] whether what a node makes is not what the unpruned one made, by what it reads;
  * free with accel_free(). */

@@ -110,12 +110,6 @@ static void add_batch(struct norm *k, const struct accel_array *a, int64_t sampl
     k->count += (double)(rows * rest);
 }
 
-static enum accel_err set(struct accel_twin *t, struct accel_value *v, const double *value)
-{
-    ACCEL_TRY(accel_tensor_set_values(v->tensor, value));
-    return accel_plan_reload(t->feed[ACCEL_TWIN_NEW].plan, v);
-}
-
 static enum accel_err norm_set(struct accel_twin *t, struct norm *k)
 {
     if (k->count < 2)
@@ -126,8 +120,8 @@ static enum accel_err norm_set(struct accel_twin *t, struct norm *k)
         k->sum[c] = ok ? k->old[0][c] + mean : k->old[0][c];
         k->square[c] = ok ? fmax(variance * k->count / (k->count - 1), 0) : k->old[1][c];
     }
-    ACCEL_TRY(set(t, k->node->in[3], k->sum));
-    return set(t, k->node->in[4], k->square);
+    ACCEL_TRY(accel_repair_set(t, k->node->in[3], k->sum));
+    return accel_repair_set(t, k->node->in[4], k->square);
 }
 
 static enum accel_err pass(struct accel_twin *t, struct norms *l, int depth, int64_t batches)
@@ -159,7 +153,7 @@ static enum accel_err put_back(struct accel_twin *t, struct norms *l)
 {
     for (size_t i = 0; i < l->n; i++)
         for (int k = 0; k < 2; k++)
-            ACCEL_TRY(set(t, l->at[i].node->in[3 + k], l->at[i].old[k]));
+            ACCEL_TRY(accel_repair_set(t, l->at[i].node->in[3 + k], l->at[i].old[k]));
     return ACCEL_OK;
 }
 
