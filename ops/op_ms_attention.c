@@ -4,23 +4,15 @@
  * MultiHeadAttention, GroupQueryAttention: Q [B S W], K [B T W], V [B T Wv] as inputs; Y [B S Wv].
  * Packed or 4-D operands are allowed there; what they leave open stays unknown. */
 #include "graph/attr.h"
+#include "graph/constprop.h"
 #include "ops/attention_links.h"
 #include "ops/link_util.h"
-#include "ops/operand.h"
-
-struct ms_attention_params {
-    int64_t heads, kv_heads;
-    const int64_t *sizes; /* qkv_hidden_sizes [3], or NULL */
-};
-
-struct ms_attention {
-    int past; /* slot of the past state; -1: none */
-};
+#include "ops/ms_attend.h"
 
 static enum accel_err parse(struct accel_node *n, int opset)
 {
-    struct ms_attention_params *p =
-        ACCEL_NEW(&n->graph->model->arena, struct ms_attention_params, 1);
+    struct accel_ms_attention_params *p =
+        ACCEL_NEW(&n->graph->model->arena, struct accel_ms_attention_params, 1);
     size_t count;
     (void)opset;
     if (!p)
@@ -44,7 +36,7 @@ static enum accel_err parse(struct accel_node *n, int opset)
 /* Widths of Q and V, from the attribute or a third of the weight's columns. */
 static enum accel_err widths(struct accel_dim *q, struct accel_dim *v, const struct accel_node *n)
 {
-    const struct ms_attention_params *p = n->params;
+    const struct accel_ms_attention_params *p = n->params;
     struct accel_dim columns = accel_operand_dim(n, 1, 1);
     *q = *v = accel_dim_unknown();
     if (p->sizes) {
@@ -61,9 +53,19 @@ static enum accel_err widths(struct accel_dim *q, struct accel_dim *v, const str
     return ACCEL_OK;
 }
 
+/* Fresh steps behind those of a past state, axis `axis` of a slot. */
+static struct accel_dim steps_after(struct accel_dim fresh, const struct accel_node *n, int past,
+                                    int axis)
+{
+    if (!accel_operand(n, past))
+        return fresh;
+    int64_t all = accel_macs_add(fresh.n, accel_operand_dim(n, past, axis).n);
+    return all < 0 ? accel_dim_unknown() : accel_dim_of(all);
+}
+
 static enum accel_err infer(struct accel_node *n)
 {
-    const struct ms_attention_params *p = n->params;
+    const struct accel_ms_attention_params *p = n->params;
     struct accel_dim q, v, in = accel_operand_dim(n, 0, 2), want = accel_operand_dim(n, 1, 0);
     ACCEL_TRY(accel_operand_check_rank(n, 0, 3));
     ACCEL_TRY(accel_operand_check_rank(n, 1, 2));
@@ -78,6 +80,8 @@ static enum accel_err infer(struct accel_node *n)
     present.dim[0] = accel_dim_of(2);
     present.dim[1] = y[0];
     present.dim[2] = accel_dim_of(p->heads);
+    present.dim[3] =
+        steps_after(y[1], n, ((const struct accel_ms_attention *)n->op->family)->past, 3);
     if (accel_dim_known(q) && q.n % p->heads == 0)
         present.dim[4] = accel_dim_of(q.n / p->heads);
     accel_result_set(n, 1, accel_operand_dtype(n, n->op->min_in == 5 ? 3 : 0), present);
@@ -87,7 +91,7 @@ static enum accel_err infer(struct accel_node *n)
 /* The projection B * S * I * columns, and B * S * T * (Wq + Wv) */
 static void cost(const struct accel_node *n, struct accel_cost *c)
 {
-    const struct ms_attention *f = n->op->family;
+    const struct accel_ms_attention *f = n->op->family;
     struct accel_dim q, v;
     c->macs = -1;
     if (widths(&q, &v, n) != ACCEL_OK)
@@ -111,7 +115,7 @@ static int weights(const struct accel_node *n, struct accel_weight w[4])
 
 static struct accel_packed_heads packed_of(const struct accel_node *n)
 {
-    const struct ms_attention_params *p = n->params;
+    const struct accel_ms_attention_params *p = n->params;
     struct accel_dim q, v;
     bool known = !widths(&q, &v, n) && accel_dim_known(q) && accel_dim_known(v);
     return (struct accel_packed_heads){p->heads, known ? q.n : -1, known ? v.n : -1};
@@ -131,7 +135,7 @@ static void packed_zero(const struct accel_node *n, struct accel_zero *z)
 
 static enum accel_err packed_resize(struct accel_node *n, struct accel_resize *r)
 {
-    const struct ms_attention_params *p = n->params;
+    const struct accel_ms_attention_params *p = n->params;
     struct accel_packed_heads h = packed_of(n);
     if (h.v < h.heads || !accel_resize_hit(r, n->n_in, 2))
         return ACCEL_OK;
@@ -147,7 +151,7 @@ static enum accel_err packed_resize(struct accel_node *n, struct accel_resize *r
  * does, and so do scales of a quantised cache: then nothing is said. */
 static struct accel_split_heads split_of(const struct accel_node *n)
 {
-    const struct ms_attention_params *p = n->params;
+    const struct accel_ms_attention_params *p = n->params;
     return n->op->family ? (struct accel_split_heads){p->heads, p->kv_heads, -1, 3}
                          : (struct accel_split_heads){p->heads, p->heads, 3, 6};
 }
@@ -181,7 +185,7 @@ static enum accel_err multi_resize(struct accel_node *n, struct accel_resize *r)
 /* Widths of Y and of Q; unknown for packed operands of other forms. */
 static void multi_widths(struct accel_dim *q, struct accel_dim *y, const struct accel_node *n)
 {
-    const struct ms_attention_params *p = n->params;
+    const struct accel_ms_attention_params *p = n->params;
     *q = *y = accel_dim_unknown();
     if (accel_operand_rank(n, 0) != 3)
         return;
@@ -197,9 +201,31 @@ static void multi_widths(struct accel_dim *q, struct accel_dim *y, const struct 
     }
 }
 
+/* Steps of the present states. GroupQueryAttention: those of the past buffer or of input 6, the
+ * total, whichever are more. */
+static enum accel_err present_steps(struct accel_dim *out, const struct accel_node *n)
+{
+    const int64_t *total;
+    int64_t count;
+    *out = accel_dim_unknown();
+    if (!n->op->family) {
+        int key = accel_operand_rank(n, 1);
+        if (key == 3 || key == 4)
+            *out = steps_after(accel_operand_dim(n, 1, key - 2), n, 6, 2);
+        return ACCEL_OK;
+    }
+    if (!accel_operand(n, 6))
+        return ACCEL_OK;
+    ACCEL_TRY(accel_known_ints(&total, &count, n->in[6]));
+    int64_t past = accel_operand(n, 3) ? accel_operand_dim(n, 3, 2).n : 0;
+    if (total && count == 1 && past >= 0 && total[0] >= 0)
+        *out = accel_dim_of(past > total[0] ? past : total[0]);
+    return ACCEL_OK;
+}
+
 static enum accel_err multi_infer(struct accel_node *n)
 {
-    const struct ms_attention_params *p = n->params;
+    const struct accel_ms_attention_params *p = n->params;
     enum accel_dtype dtype = accel_operand_dtype(n, 0);
     struct accel_dim q, width;
     struct accel_dim y[3] = {accel_operand_dim(n, 0, 0), accel_operand_dim(n, 0, 1),
@@ -210,10 +236,12 @@ static enum accel_err multi_infer(struct accel_node *n)
     y[2] = width;
     if (accel_dim_known(q) && q.n % p->heads == 0)
         present[3] = accel_dim_of(q.n / p->heads);
+    ACCEL_TRY(present_steps(&present[2], n));
+    struct accel_dim scores[4] = {y[0], accel_dim_of(p->heads), y[1], present[2]};
     ACCEL_TRY(accel_result_dims(n, 0, dtype, 3, y));
     for (int i = 1; i < 3; i++)
         ACCEL_TRY(accel_result_dims(n, i, dtype, 4, present));
-    return accel_result_like(n, 3, dtype, NULL);
+    return accel_result_dims(n, 3, dtype, 4, scores);
 }
 
 /* B * S * T * (Wq + Wy), for operands that are not packed */
@@ -275,10 +303,13 @@ static const struct accel_attr_rule group_attrs[] = {
     {"v_quant_type", ACCEL_ATTR_STRING, 0},
     {0}};
 static const char *const attention_examples[] = {"2x4x6 6x18 18 | num_heads=3", NULL};
-static const char *const q_examples[] = {"2x4x6 6x18 18 scalar scalar | num_heads=3", NULL};
+static const char *const q_examples[] = {"u8:2x4x6 i8:6x18 18 scalar scalar | num_heads=3", NULL};
 static const char *const multi_examples[] = {"2x4x6 2x5x6 2x5x6 | num_heads=3", NULL};
 static const char *const group_examples[] = {
-    "2x4x8 2x4x4 2x4x4 2x2x3x2 2x2x3x2 2 scalar | num_heads=4 kv_num_heads=2", NULL};
+    "2x4x8 2x4x4 2x4x4 2x2x3x2 2x2x3x2 i32:2 i32:scalar | num_heads=4 kv_num_heads=2", NULL};
+
+static const struct accel_ms_attention of_weight = {4, false}, of_bytes = {8, true},
+                                       of_groups = {3, false};
 
 #define ROW(onnx, least, most, outs, rules, shapes, macs_of, holds, what, eg, ...)                 \
     {                                                                                              \
@@ -287,16 +318,19 @@ static const char *const group_examples[] = {
         .infer = (shapes), .cost = (macs_of), .weights = (holds), .family = (what),                \
         .examples = (eg), __VA_ARGS__                                                              \
     }
-const struct accel_op accel_op_ms_attention = ROW(
-    "Attention", 2, 7, 2, attention_attrs, infer, cost, weights, &(const struct ms_attention){4},
-    attention_examples, .links = packed_links, .zero = packed_zero, .resize = packed_resize);
+const struct accel_op accel_op_ms_attention =
+    ROW("Attention", 2, 7, 2, attention_attrs, infer, cost, weights, &of_weight, attention_examples,
+        .links = packed_links, .zero = packed_zero, .resize = packed_resize,
+        .forward = accel_ms_attention, .scratch = accel_ms_attention_scratch);
 const struct accel_op accel_op_ms_qattention =
-    ROW("QAttention", 5, 9, 2, q_attrs, infer, cost, weights, &(const struct ms_attention){8},
-        q_examples);
+    ROW("QAttention", 5, 9, 2, q_attrs, infer, cost, weights, &of_bytes, q_examples,
+        .forward = accel_ms_attention, .scratch = accel_ms_attention_scratch,
+        .keep = 1u << 3 | 1u << 4 | 1u << 6 | 1u << 7);
 const struct accel_op accel_op_ms_multiheadattention =
     ROW("MultiHeadAttention", 1, 10, 4, multi_attrs, multi_infer, multi_cost, NULL, NULL,
-        multi_examples, .links = multi_links, .zero = multi_zero, .resize = multi_resize);
+        multi_examples, .links = multi_links, .zero = multi_zero, .resize = multi_resize,
+        .forward = accel_ms_multi, .scratch = accel_ms_multi_scratch);
 const struct accel_op accel_op_ms_groupqueryattention =
-    ROW("GroupQueryAttention", 7, 17, 4, group_attrs, multi_infer, multi_cost, NULL,
-        &(const struct ms_attention){3}, group_examples, .links = multi_links, .zero = multi_zero,
-        .resize = multi_resize);
+    ROW("GroupQueryAttention", 7, 17, 4, group_attrs, multi_infer, multi_cost, NULL, &of_groups,
+        group_examples, .links = multi_links, .zero = multi_zero, .resize = multi_resize,
+        .forward = accel_ms_group, .scratch = accel_ms_group_scratch, .holes = 0x1e);
