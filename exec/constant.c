@@ -3,7 +3,8 @@
  *
  * Without a device all constants are read when the plan is made. With one they are read node by
  * node as kernels are chosen, and one whose uses are all packed is freed at once: weights are
- * hardly ever in memory twice. Another choice reads them again. */
+ * hardly ever in memory twice. Another choice reads them again. Constants that only folded nodes
+ * read (fold.c) go as well. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -69,19 +70,35 @@ enum accel_err accel_constant_load(struct accel_plan *p, const struct accel_valu
 
 static bool is_packed(const struct accel_plan *p, const struct accel_value *v)
 {
-    return v->n_use && !v->is_output && p->main->cell[v->index].n_packed == v->n_use;
+    const struct accel_cell *c = &p->main->cell[v->index];
+    return v->n_use && !v->is_output && c->n_packed + c->n_folded == v->n_use &&
+           !(c->folded && accel_plan_shows(p, v));
+}
+
+static void unload(struct accel_cell *c)
+{
+    accel_free(c->own);
+    c->own = NULL;
+    c->own_size = 0;
+    c->a.data = NULL;
 }
 
 void accel_constant_pack(struct accel_plan *p, const struct accel_value *v)
 {
     struct accel_cell *c = &p->main->cell[v->index];
     c->n_packed++;
-    if (!is_packed(p, v))
-        return;
-    accel_free(c->own);
-    c->own = NULL;
-    c->own_size = 0;
-    c->a.data = NULL;
+    if (is_packed(p, v))
+        unload(c);
+}
+
+void accel_constants_trim(struct accel_plan *p)
+{
+    for (size_t i = 0; i < p->main->graph->n_value; i++) {
+        const struct accel_value *v = p->main->graph->value[i];
+        struct accel_cell *c = &p->main->cell[i];
+        if ((v->tensor || c->folded) && c->own && is_packed(p, v))
+            unload(c);
+    }
 }
 
 void accel_constants_unpack(struct accel_plan *p)

@@ -80,8 +80,9 @@ static const struct accel_node *next_in_chain(const struct accel_plan *p,
     if (!is_candidate(n) || (size_t)n->index >= p->n_run)
         return NULL;
     for (int i = 0; i < n->n_in; i++) {
+        const struct accel_value *in = n->in[i] != v ? n->in[i] : NULL;
         const struct accel_node *from =
-            n->in[i] && n->in[i] != v && !n->in[i]->tensor ? n->in[i]->producer : NULL;
+            in && !in->tensor && !p->main->cell[in->index].folded ? in->producer : NULL;
         if (from && from->index >= first)
             return NULL;
     }
@@ -111,7 +112,7 @@ static enum accel_err set_chain(bool *fits, struct question *q, struct accel_pla
                 ACCEL_TRY(accel_constant_load(p, v));
             const struct accel_cell *cell = v ? &p->main->cell[v->index] : NULL;
             q->operand[k] = v;
-            q->ask.constant[k] = v && v->tensor ? cell->a.data : NULL;
+            q->ask.constant[k] = v && (v->tensor || cell->folded) ? cell->a.data : NULL;
             q->ask.in[k++] = cell ? cell->layout : (struct accel_layout){.kind = ACCEL_ROW_MAJOR};
         }
     q->ask.chain = q->chain;
@@ -182,7 +183,9 @@ static enum accel_err choose_node(struct accel_plan *p, struct question *q,
 {
     struct accel_device *d = p->opt.device;
     struct accel_offer o;
-    const struct accel_fast *fast = is_candidate(n) ? d->fast(d, n->op->domain, n->op->name) : NULL;
+    const struct accel_fast *fast = is_candidate(n) && !accel_node_is_folded(p, n)
+                                        ? d->fast(d, n->op->domain, n->op->name)
+                                        : NULL;
     if (!fast || p->step[n->index].inside)
         return ACCEL_OK;
     q->chain[0] = n;

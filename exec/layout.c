@@ -65,7 +65,7 @@ static struct accel_cell *find_view(struct accel_plan *p, const struct accel_val
         n->in[0]->graph != p->main->graph)
         return NULL;
     struct accel_cell *c = &p->main->cell[n->in[0]->index];
-    if (!c->fixed || c->layout.kind != ACCEL_ROW_MAJOR ||
+    if (!c->fixed || c->folded || c->layout.kind != ACCEL_ROW_MAJOR ||
         !accel_dtype_size(c->a.dtype, (uint64_t)c->a.n, &from) || from != size)
         return NULL;
     return c->view_of ? c->view_of : c;
@@ -77,7 +77,7 @@ static enum accel_err lay_value(struct accel_span *span, size_t *n_span, struct 
     struct accel_cell *c = &p->main->cell[v->index];
     uint64_t size = 0;
     bool known;
-    if (v->tensor)
+    if (v->tensor || c->folded)
         return ACCEL_OK;
     c->fixed = false;
     c->a.data = NULL;

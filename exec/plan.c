@@ -181,11 +181,14 @@ enum accel_err accel_plan_run(struct accel_plan *p)
     find_nan(p);
     if (!p->settled) {
         ACCEL_TRY(infer_with_inputs(p));
+        ACCEL_TRY(accel_plan_fold(p));
         ACCEL_TRY(accel_steps_choose(p));
         if (p->nan_constant && !p->has_nan) { /* seen when it was read */
             p->has_nan = true;
+            ACCEL_TRY(accel_plan_fold(p));
             ACCEL_TRY(accel_steps_choose(p));
         }
+        accel_constants_trim(p);
         ACCEL_TRY(accel_plan_lay_out(p));
         p->settled = true;
     }
@@ -204,6 +207,7 @@ enum accel_err accel_plan_reload(struct accel_plan *p, const struct accel_value 
 {
     struct accel_cell *c = &p->main->cell[v->index];
     c->a.data = NULL;
+    accel_plan_unfold(p);
     p->settled = false;
     return accel_constant_load(p, v);
 }

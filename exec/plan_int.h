@@ -14,6 +14,8 @@ struct accel_cell {
     bool fixed; /* its place is in the block, its dims hold for all runs with these inputs */
     struct accel_cell *view_of; /* lies where this one in the block does */
     size_t span;                /* while places are looked for */
+    bool folded;                /* made once from constants; a constant now, in `own` */
+    size_t n_folded;            /* constants: uses by nodes that ran once */
     size_t n_packed;            /* constants: uses whose kernels have copies of their own */
     struct accel_layout layout;
     bool hidden;    /* inside of a chain: nobody reads it */
@@ -91,6 +93,14 @@ enum accel_err accel_constant_load(struct accel_plan *p, const struct accel_valu
 void accel_constant_pack(struct accel_plan *p, const struct accel_value *v);
 /* constant.c: no use is packed any longer. */
 void accel_constants_unpack(struct accel_plan *p);
+/* constant.c: frees those that nobody reads any more. */
+void accel_constants_trim(struct accel_plan *p);
+
+/* fold.c: runs the nodes that read constants only, those that did not run yet. */
+enum accel_err accel_plan_fold(struct accel_plan *p) ACCEL_CHECKED;
+bool accel_node_is_folded(const struct accel_plan *p, const struct accel_node *n);
+/* fold.c: constants changed: all are to run again. */
+void accel_plan_unfold(struct accel_plan *p);
 
 /* fast.c: true when an element is NaN. */
 bool accel_array_has_nan(const struct accel_array *a);
@@ -119,6 +129,10 @@ enum accel_err accel_plan_lay_out(struct accel_plan *p) ACCEL_CHECKED;
 enum accel_err accel_frame_below(struct accel_frame **out, struct accel_plan *p,
                                  struct accel_frame *f, struct accel_graph *g,
                                  const struct accel_node *holder) ACCEL_CHECKED;
+
+/* run.c: one node by its plain kernel. */
+enum accel_err accel_node_run(struct accel_plan *p, struct accel_frame *f,
+                              struct accel_node *n) ACCEL_CHECKED;
 
 /* run.c: all nodes of a frame in order. */
 enum accel_err accel_frame_run(struct accel_plan *p, struct accel_frame *f) ACCEL_CHECKED;

@@ -337,6 +337,14 @@ static enum accel_err run_node(struct accel_plan *p, struct accel_frame *f, stru
     return done ? ACCEL_OK : run_kernel(p, f, n);
 }
 
+enum accel_err accel_node_run(struct accel_plan *p, struct accel_frame *f, struct accel_node *n)
+{
+    size_t used = p->n_room_used;
+    enum accel_err err = run_node(p, f, n);
+    p->n_room_used = used; /* also where it failed: the plan may run again */
+    return err ? accel_fail_in(err, "node '%.200s' (%.100s)", n->label, n->op_type) : ACCEL_OK;
+}
+
 static enum accel_err show(struct accel_plan *p, const struct accel_value *v)
 {
     struct accel_array a;
@@ -369,7 +377,11 @@ enum accel_err accel_frame_run(struct accel_plan *p, struct accel_frame *f)
         if (step && step[i].inside)
             continue;
         size_t used = p->n_room_used;
-        enum accel_err err = step && step[i].fast ? accel_step_run(p, &step[i]) : run_node(p, f, n);
+        enum accel_err err = ACCEL_OK;
+        if (step && step[i].fast)
+            err = accel_step_run(p, &step[i]);
+        else if (f != p->main || !accel_node_is_folded(p, n))
+            err = run_node(p, f, n);
         p->n_room_used = used; /* also where it failed: the plan may run again */
         if (err)
             return accel_fail_in(err, "node '%.200s' (%.100s)", n->label, n->op_type);

@@ -479,6 +479,16 @@ START_TEST(products_of_bfloat16_are_close_and_refused_where_slow)
 }
 END_TEST
 
+/* Nodes that read constants only run once, and their results can be packed like any constant. */
+START_TEST(nodes_of_constants_run_once)
+{
+    is_fast("x:1x17x9x9 u=17x5x1x1 ; Transpose u > t perm=1,0,2,3 ; Neg t > v ; Conv x v > y", 20,
+            1);
+    is_fast("x:2x3 u=1 ; Abs u > a ; Add x a > y", 20, 1);
+    is_fast("u=2x3 ; Abs u > y", 20, 0);
+}
+END_TEST
+
 static bool is_there(const struct accel_plan *p, const struct accel_model *m, const char *name)
 {
     for (size_t i = 0; i < m->graph->n_value; i++)
@@ -489,8 +499,9 @@ static bool is_there(const struct accel_plan *p, const struct accel_model *m, co
 
 START_TEST(packed_weights_are_in_memory_once)
 {
-    struct accel_model *m = model_of(
-        "x:Nx16x9x9 w=17x16x3x3 u=5x17x1x1 ; Conv x w > c ; Conv c u > d ; Shape u > y", 20);
+    struct accel_model *m = model_of("x:Nx16x9x9 w=17x16x3x3 u=17x5x1x1 s=5x1x1 ; Conv x w > c ; "
+                                     "Transpose u > t perm=1,0,2,3 ; Conv c t > d ; PRelu d s > y",
+                                     20);
     static float x[2 * 16 * 81];
     struct accel_plan *p;
     ck_ok(accel_plan_new(&p, m, &(struct accel_plan_options){.device = device}));
@@ -502,8 +513,9 @@ START_TEST(packed_weights_are_in_memory_once)
         ck_ok(accel_plan_run(p));
         if (!getenv("DNNL_MAX_CPU_ISA") && !blas) /* old processors read weights as they are */
             ck_assert_int_eq(is_there(p, m, "w"), turn == 1);
-        ck_assert(is_there(p, m, "u")); /* a plain kernel reads it, too */
-        ck_assert_uint_eq(accel_plan_constant_size(p), 4 * (17 * 16 * 9 + 5 * 17));
+        ck_assert(!is_there(p, m, "u")); /* only a node that ran once reads it */
+        ck_assert(is_there(p, m, "s"));  /* a plain kernel does */
+        ck_assert_uint_eq(accel_plan_constant_size(p), 4 * (17 * 16 * 9 + 5 * 17 + 5));
     }
     accel_plan_free(p);
     accel_model_free(m);
@@ -641,6 +653,7 @@ static Suite *suite(void)
     tcase_add_test(t, products_of_bfloat16_are_close_and_refused_where_slow);
     tcase_add_test(t, kernels_chosen_by_timing_equal_plain_ones);
     tcase_add_test(t, inputs_of_another_size_are_planned_anew);
+    tcase_add_test(t, nodes_of_constants_run_once);
     tcase_add_test(t, packed_weights_are_in_memory_once);
     tcase_add_test(t, a_watcher_sees_every_value_in_rows);
     tcase_add_test(t, a_run_ends_behind_what_is_wanted_and_weights_can_change);
