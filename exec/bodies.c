@@ -14,7 +14,7 @@ struct bodies {
     const struct accel_node *node;
     struct accel_array *out; /* results of the last body */
     size_t out_cap;
-    struct accel_cell *kept; /* by key */
+    struct accel_cell **kept; /* by key; a cell stays where it is */
     size_t n_kept, kept_cap;
     int64_t *dim;
     size_t dim_cap;
@@ -95,16 +95,27 @@ static enum accel_err body_append(struct accel_bodies *face, int slot,
     return ACCEL_OK;
 }
 
+static enum accel_err body_collected(struct accel_bodies *face, int slot,
+                                     const struct accel_array **all)
+{
+    struct accel_cell *c = output_cell((struct bodies *)face, slot);
+    *all = c && c->a.data ? &c->a : NULL;
+    return ACCEL_OK;
+}
+
 static enum accel_err body_keep(struct accel_bodies *face, size_t key,
                                 const struct accel_array *from, const struct accel_array **kept)
 {
     struct bodies *b = (struct bodies *)face;
     if (!ACCEL_GROW(b->kept, b->kept_cap, key + 1))
         return accel_fail_nomem();
-    for (; b->n_kept <= key; b->n_kept++)
-        b->kept[b->n_kept] = (struct accel_cell){0};
-    ACCEL_TRY(accel_cell_copy(&b->kept[key], from));
-    *kept = &b->kept[key].a;
+    for (; b->n_kept <= key; b->n_kept++) {
+        b->kept[b->n_kept] = accel_calloc(1, sizeof **b->kept);
+        if (!b->kept[b->n_kept])
+            return accel_fail_nomem();
+    }
+    ACCEL_TRY(accel_cell_copy(b->kept[key], from));
+    *kept = &b->kept[key]->a;
     return ACCEL_OK;
 }
 
@@ -119,8 +130,11 @@ static enum accel_err body_turn(struct accel_bodies *face)
 enum accel_err accel_bodies_run(struct accel_plan *p, struct accel_frame *f,
                                 struct accel_call *call)
 {
-    struct bodies b = {
-        {body_run, body_set, body_append, body_keep, body_turn}, p, f, call->node, .out = NULL};
+    struct bodies b = {{body_run, body_set, body_append, body_collected, body_keep, body_turn},
+                       p,
+                       f,
+                       call->node,
+                       .out = NULL};
     call->bodies = &b.face;
     for (int i = 0; i < call->node->n_out; i++) /* collected outputs begin empty */
         if (call->node->out[i]) {
@@ -130,8 +144,9 @@ enum accel_err accel_bodies_run(struct accel_plan *p, struct accel_frame *f,
         }
     enum accel_err err = call->node->op->forward(call);
     for (size_t i = 0; i < b.n_kept; i++) {
-        accel_free(b.kept[i].own);
-        accel_free(b.kept[i].dim);
+        accel_free(b.kept[i]->own);
+        accel_free(b.kept[i]->dim);
+        accel_free(b.kept[i]);
     }
     accel_free(b.kept);
     accel_free(b.out);

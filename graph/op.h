@@ -51,6 +51,8 @@ struct accel_bodies {
     enum accel_err (*set)(struct accel_bodies *, int slot, const struct accel_array *from);
     /* Output `slot` grows by one entry of a new first axis. */
     enum accel_err (*append)(struct accel_bodies *, int slot, const struct accel_array *from);
+    /* What output `slot` has become so far; NULL when nothing was appended or nobody wants it. */
+    enum accel_err (*collected)(struct accel_bodies *, int slot, const struct accel_array **all);
     /* A copy that lives until the node ends, one per `key`; a second one of the same key replaces
      * it. */
     enum accel_err (*keep)(struct accel_bodies *, size_t key, const struct accel_array *from,

@@ -8,6 +8,7 @@
 
 #include "graph/infer.h"
 #include "ops/op_util.h"
+#include "ops/scan.h"
 
 #define ACCEL_MAX_EMPTY_RANK 16
 
@@ -197,21 +198,17 @@ static void loop_cost(const struct accel_node *n, struct accel_cost *cost)
 
 /* ------------------------------------------------------------------------------ Scan */
 
-struct scan {
-    int64_t n_scan;
-    int old; /* 1 in opset 8: input 0 is sequence_lens, axis 0 the batch, axis 1 the sequence */
-    const int64_t *in_axis, *out_axis;
-    size_t n_in_axis, n_out_axis;
-};
-
 static enum accel_err scan_parse(struct accel_node *n, int opset)
 {
-    struct scan *p = accel_op_params(n, sizeof *p);
+    struct accel_scan *p = accel_op_params(n, sizeof *p);
     if (!p)
         return ACCEL_ENOMEM;
     p->old = opset < 9;
     ACCEL_TRY(accel_attr_int(&p->n_scan, n, "num_scan_inputs", 0));
     ACCEL_TRY(accel_attr_ints(&p->in_axis, &p->n_in_axis, n, "scan_input_axes"));
+    ACCEL_TRY(accel_attr_ints(&p->in_back, &p->n_in_back, n,
+                              p->old ? "directions" : "scan_input_directions"));
+    ACCEL_TRY(accel_attr_ints(&p->out_back, &p->n_out_back, n, "scan_output_directions"));
     return accel_attr_ints(&p->out_axis, &p->n_out_axis, n, "scan_output_axes");
 }
 
@@ -235,7 +232,7 @@ static enum accel_err drop_axis(struct accel_value *inner, int64_t axis, struct 
 static enum accel_err scan_inputs(struct accel_node *n, struct accel_graph *body, size_t n_state,
                                   struct accel_dim *turns, struct accel_dim *batch)
 {
-    const struct scan *p = n->params;
+    const struct accel_scan *p = n->params;
     for (size_t i = 0; i < body->n_input; i++) {
         struct accel_value *inner = body->input[i];
         ACCEL_TRY(carry_in(inner, n->in[i + (size_t)p->old]));
@@ -258,7 +255,7 @@ static enum accel_err add_batch(struct accel_node *n, int slot, struct accel_dim
 
 static enum accel_err scan_infer(struct accel_node *n)
 {
-    const struct scan *p = n->params;
+    const struct accel_scan *p = n->params;
     struct accel_graph *body = body_of(n, "body");
     struct accel_dim turns = accel_dim_unknown(), batch = accel_dim_unknown();
     if (!body)
@@ -288,7 +285,7 @@ static enum accel_err scan_infer(struct accel_node *n)
 
 static void scan_cost(const struct accel_node *n, struct accel_cost *cost)
 {
-    const struct scan *p = n->params;
+    const struct accel_scan *p = n->params;
     int slot = n->n_in - (int)p->n_scan;
     struct accel_dim turns = accel_operand_dim(n, slot,
                                                p->old         ? 1
@@ -399,16 +396,17 @@ static const struct accel_attr_rule scan_attrs[] = {
     {"scan_output_directions", ACCEL_ATTR_INTS, 0},
     {0}};
 
-#define ROW(op_name, first, n_min, n_max, o_min, rules, prs, inf, cst, fwd)                        \
+#define ROW(op_name, first, n_min, n_max, o_min, rules, prs, inf, cst, fwd, room)                  \
     {                                                                                              \
         .name = (op_name), .domain = "", .since = (first), .min_in = (n_min), .max_in = (n_max),   \
         .min_out = (o_min), .max_out = INT_MAX, .attrs = (rules), .parse = (prs), .infer = (inf),  \
-        .flags = ACCEL_OP_BODIES, .scratch = turns_scratch, .cost = (cst), .forward = (fwd),       \
+        .flags = ACCEL_OP_BODIES, .scratch = (room), .cost = (cst), .forward = (fwd),              \
     }
 
 const struct accel_op accel_op_if =
-    ROW("If", 1, 1, 1, 1, if_attrs, NULL, if_infer, if_cost, if_forward);
-const struct accel_op accel_op_loop =
-    ROW("Loop", 1, 2, INT_MAX, 1, loop_attrs, NULL, loop_infer, loop_cost, loop_forward);
+    ROW("If", 1, 1, 1, 1, if_attrs, NULL, if_infer, if_cost, if_forward, turns_scratch);
+const struct accel_op accel_op_loop = ROW("Loop", 1, 2, INT_MAX, 1, loop_attrs, NULL, loop_infer,
+                                          loop_cost, loop_forward, turns_scratch);
 const struct accel_op accel_op_scan =
-    ROW("Scan", 8, 1, INT_MAX, 1, scan_attrs, scan_parse, scan_infer, scan_cost, NULL);
+    ROW("Scan", 8, 1, INT_MAX, 1, scan_attrs, scan_parse, scan_infer, scan_cost, accel_scan_forward,
+        accel_scan_scratch);
