@@ -83,6 +83,18 @@ enum accel_err accel_cell_resize(struct accel_cell *c, enum accel_dtype dtype, i
     return ACCEL_OK;
 }
 
+enum accel_err accel_cell_borrow(struct accel_cell *c, const struct accel_array *from)
+{
+    if (!ACCEL_GROW(c->dim, c->dim_cap, (size_t)from->rank + 1))
+        return accel_fail_nomem();
+    if (from->rank)
+        memmove(c->dim, from->dim, (size_t)from->rank * sizeof *c->dim);
+    c->a = *from;
+    c->a.dim = c->dim;
+    c->fixed = false;
+    return ACCEL_OK;
+}
+
 enum accel_err accel_cell_copy(struct accel_cell *c, const struct accel_array *from)
 {
     uint64_t size;

@@ -10,6 +10,7 @@ struct accel_cell {
     int64_t *dim;         /* a.dim, on the heap */
     size_t dim_cap;
     void *own; /* memory of this cell alone, kept from run to run */
+    bool lent; /* a.data belongs to the caller of this function */
     size_t own_size;
     bool fixed; /* its place is in the block, its dims hold for all runs with these inputs */
     struct accel_cell *view_of; /* lies where this one in the block does */
@@ -84,6 +85,9 @@ struct accel_cell *accel_frame_cell(struct accel_frame *f, const struct accel_va
 enum accel_err accel_cell_resize(struct accel_cell *c, enum accel_dtype dtype, int rank,
                                  const int64_t *dim) ACCEL_CHECKED;
 enum accel_err accel_cell_copy(struct accel_cell *c, const struct accel_array *from) ACCEL_CHECKED;
+/* The cell shows elements that lie elsewhere; they must stay there until it is set anew. */
+enum accel_err accel_cell_borrow(struct accel_cell *c,
+                                 const struct accel_array *from) ACCEL_CHECKED;
 
 /* constant.c: reads the constants of a frame. */
 enum accel_err accel_frame_load(struct accel_plan *p, struct accel_frame *f) ACCEL_CHECKED;

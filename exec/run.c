@@ -289,6 +289,9 @@ enum accel_err accel_frame_below(struct accel_frame **out, struct accel_plan *p,
     return accel_frame_load(p, *out);
 }
 
+/* Arguments are borrowed: nobody writes into a value that was made. Results are, too, since the
+ * body's frame is this call's own; but not where one is an argument handed through, which may end
+ * before the result does. */
 static enum accel_err run_call(struct accel_plan *p, struct accel_frame *f, struct accel_node *n)
 {
     struct accel_frame *body;
@@ -296,8 +299,11 @@ static enum accel_err run_call(struct accel_plan *p, struct accel_frame *f, stru
     ACCEL_TRY(accel_infer_enter(n));
     for (size_t i = 0; i < body->graph->n_input && i < (size_t)n->n_in; i++) {
         const struct accel_cell *c = n->in[i] ? accel_frame_cell(f, n->in[i]) : NULL;
-        if (c)
-            ACCEL_TRY(accel_cell_copy(&body->cell[body->graph->input[i]->index], &c->a));
+        struct accel_cell *to = &body->cell[body->graph->input[i]->index];
+        if (!c || !c->a.data)
+            continue;
+        ACCEL_TRY(accel_cell_borrow(to, &c->a));
+        to->lent = true;
     }
     ACCEL_TRY(accel_frame_run(p, body));
     for (size_t i = 0; i < body->graph->n_output && i < (size_t)n->n_out; i++) {
@@ -306,7 +312,8 @@ static enum accel_err run_call(struct accel_plan *p, struct accel_frame *f, stru
             continue;
         if (!c || !c->a.data)
             return accel_fail(ACCEL_ENOSUP, "output %zu of the function has no value", i);
-        ACCEL_TRY(accel_cell_copy(&f->cell[n->out[i]->index], &c->a));
+        struct accel_cell *to = &f->cell[n->out[i]->index];
+        ACCEL_TRY(c->lent ? accel_cell_copy(to, &c->a) : accel_cell_borrow(to, &c->a));
     }
     return ACCEL_OK;
 }

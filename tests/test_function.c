@@ -1,4 +1,7 @@
 /* Local functions and bodies: inferred per call, with the call's attributes, in bounded time. */
+#include <math.h>
+
+#include "exec/plan.h"
 #include "graph/infer.h"
 #include "onnx/onnx.h"
 #include "tests/t.h"
@@ -192,6 +195,28 @@ START_TEST(multiply_adds_of_calls_add_up)
 }
 END_TEST
 
+/* Arguments and results are borrowed through three levels of calls, and again in the next run. */
+START_TEST(calls_of_calls_compute)
+{
+    struct accel_model *m = chain(2);
+    struct accel_plan *p;
+    float x[16] = {0};
+    ck_ok(accel_plan_new(&p, m, &(struct accel_plan_options){0}));
+    for (int turn = 1; turn <= 2; turn++) {
+        for (int i = 0; i < 4; i++)
+            x[5 * i] = 1.0f + (float)(i * turn) / 16;
+        ck_ok(accel_plan_set_input(p, 0,
+                                   &(struct accel_array){ACCEL_F32, 2, (int64_t[]){4, 4}, 16, x}));
+        ck_ok(accel_plan_run(p));
+        const float *y = accel_plan_output(p, 0)->data;
+        for (int i = 0; i < 16; i++)
+            ck_assert_float_eq_tol(y[i], i % 5 ? 0 : powf(x[i], 16), 1e-3f);
+    }
+    accel_plan_free(p);
+    accel_model_free(m);
+}
+END_TEST
+
 /* 2^60 calls: the budget ends it, and what is not known is said to be unknown. */
 START_TEST(a_tower_of_calls_ends)
 {
@@ -253,6 +278,7 @@ static Suite *suite(void)
     tcase_add_unchecked_fixture(t, make_folder, remove_folder);
     tcase_add_test(t, a_function_is_inferred_for_each_call);
     tcase_add_test(t, multiply_adds_of_calls_add_up);
+    tcase_add_test(t, calls_of_calls_compute);
     tcase_add_test(t, a_tower_of_calls_ends);
     tcase_add_test(t, branches_that_agree_give_a_size_and_others_none);
     suite_add_tcase(s, t);
