@@ -36,6 +36,11 @@ struct accel_ask {
     const struct accel_value *const *operand; /* NULL: left out */
     int n_operand;
     const void *constant[ACCEL_MAX_IO]; /* contents of operands that never change, else NULL */
+    /* Contents (of a constant, else NULL) and layout of a value behind an operand: the quantised
+     * form that it is made from. ENOSUP: it is not there when the chain runs. */
+    enum accel_err (*look)(void *ctx, const struct accel_value *, const void **constant,
+                           struct accel_layout *layout);
+    void *look_ctx;
     struct accel_layout in[ACCEL_MAX_IO];
     bool row_major; /* somebody reads the last node's result as it is */
     bool bf16;      /* products may read their operands as bfloat16 */
@@ -46,6 +51,10 @@ struct accel_offer {
     int takes;               /* nodes of the chain, from its start; 0: cannot */
     struct accel_layout out; /* of the last of them */
     size_t workspace;        /* bytes, garbage between calls */
+    /* Values behind the operands that the kernel reads in their place; NULL: the operand itself.
+     * Constants that it copied need not be named: nobody makes a value that nobody reads. */
+    const struct accel_value *instead[ACCEL_MAX_IO];
+    bool unread[ACCEL_MAX_IO]; /* the kernel reads neither */
 };
 
 struct accel_run {

@@ -96,6 +96,22 @@ struct question {
     const struct accel_value *operand[ACCEL_MAX_IO];
 };
 
+/* For ask.look: values of the main graph that were made before the chain begins. */
+static enum accel_err look(void *ctx, const struct accel_value *v, const void **constant,
+                           struct accel_layout *layout)
+{
+    struct accel_plan *p = ctx;
+    bool seen = p->opt.watch && !v->tensor; /* a watcher sees what the nodes read */
+    if (seen || v->graph != p->main->graph || accel_shape_count(&v->shape) < 0 ||
+        p->main->cell[v->index].hidden)
+        return accel_fail(ACCEL_ENOSUP, "'%.200s' is not there", v->name);
+    if (v->tensor)
+        ACCEL_TRY(accel_constant_load(p, v));
+    *constant = v->tensor ? p->main->cell[v->index].a.data : NULL;
+    *layout = p->main->cell[v->index].layout;
+    return ACCEL_OK;
+}
+
 /* The operands of the first n nodes of q->chain; *fits false when there are too many. */
 static enum accel_err set_chain(bool *fits, struct question *q, struct accel_plan *p, int n)
 {
@@ -119,6 +135,8 @@ static enum accel_err set_chain(bool *fits, struct question *q, struct accel_pla
     q->ask.n_chain = n;
     q->ask.operand = q->operand;
     q->ask.n_operand = k;
+    q->ask.look = look;
+    q->ask.look_ctx = p;
     q->ask.bf16 = p->opt.bf16;
     q->ask.tune = p->opt.tune;
     q->ask.row_major = is_read_plain(p, q->chain[n - 1]->out[0]);
@@ -160,6 +178,16 @@ static enum accel_err take(struct accel_plan *p, const struct question *q,
         return accel_fail_nomem();
     memcpy(s->x, q->operand, (size_t)q->ask.n_operand * sizeof(struct accel_value *));
     s->n_x = q->ask.n_operand;
+    for (int i = 0; i < s->n_x; i++) {
+        if (o->instead[i]) {
+            size_t *last = &p->main->cell[o->instead[i]->index].last_read;
+            *last = (size_t)q->chain[0]->index > *last ? (size_t)q->chain[0]->index : *last;
+            s->x[i] = o->instead[i];
+        }
+        if (o->unread[i])
+            s->x[i] = NULL;
+        p->looks = p->looks || o->instead[i] || o->unread[i];
+    }
     s->y = q->chain[o->takes - 1]->out[0];
     ACCEL_TRY(fast->prepare(&s->state, p->opt.device, &q->ask));
     s->fast = fast;
@@ -195,17 +223,63 @@ static enum accel_err choose_node(struct accel_plan *p, struct question *q,
     return err ? accel_fail_in(err, "node '%.200s' (%.100s)", n->label, n->op_type) : ACCEL_OK;
 }
 
+/* Values that somebody reads who runs: the node at i and its step are given. */
+static void mark_reads(struct accel_plan *p, size_t i)
+{
+    const struct accel_node *n = p->main->graph->node[i];
+    const struct accel_step *s = &p->step[i];
+    for (int k = 0; k < s->n_x; k++)
+        if (s->x[k])
+            p->main->cell[s->x[k]->index].is_read = true;
+    for (int k = 0; !s->fast && k < n->n_in; k++)
+        if (n->in[k])
+            p->main->cell[n->in[k]->index].is_read = true;
+}
+
+static bool is_needed(const struct accel_plan *p, const struct accel_value *v)
+{
+    return v->is_output || v->n_use == 0 || is_read_plain(p, v) || p->main->cell[v->index].is_read;
+}
+
+/* Steps read around nodes: those that nobody reads any more do not run. Backwards, so that what
+ * only such nodes read goes too. */
+static void drop_unread(struct accel_plan *p)
+{
+    const struct accel_graph *g = p->main->graph;
+    for (size_t i = g->n_node; i-- > 0;) {
+        const struct accel_node *n = g->node[i];
+        struct accel_step *s = &p->step[i];
+        bool needed = s->fast ? is_needed(p, s->y) : n->n_out == 0;
+        for (int k = 0; !s->fast && k < n->n_out; k++)
+            needed = needed || (n->out[k] && is_needed(p, n->out[k]));
+        if (s->inside)
+            continue;
+        if (needed) {
+            mark_reads(p, i);
+            continue;
+        }
+        s->inside = true;
+        for (int k = 0; k < n->n_out; k++)
+            if (n->out[k])
+                p->main->cell[n->out[k]->index].hidden = true;
+        if (s->fast)
+            p->main->cell[s->y->index].hidden = true;
+    }
+}
+
 enum accel_err accel_steps_choose(struct accel_plan *p)
 {
     const struct accel_graph *g = p->main->graph;
     accel_steps_free(p);
     accel_constants_unpack(p);
     p->n_fast = 0;
+    p->looks = false;
     p->workspace_need = 0;
     for (size_t i = 0; i < g->n_value; i++) {
         struct accel_cell *c = &p->main->cell[i];
         c->layout = (struct accel_layout){.kind = ACCEL_ROW_MAJOR};
-        c->hidden = false;
+        c->hidden = c->is_read = false;
+        c->last_read = 0;
         c->made_at = g->value[i]->producer ? (size_t)g->value[i]->producer->index : 0;
     }
     if (!p->opt.device || p->has_nan)
@@ -217,6 +291,8 @@ enum accel_err accel_steps_choose(struct accel_plan *p)
     for (size_t i = 0; !err && i < p->n_run; i++)
         err = choose_node(p, q, g->node[i]);
     accel_free(q);
+    if (!err && p->looks)
+        drop_unread(p);
     if (!err)
         err = accel_frame_load(p, p->main);
     if (err || p->workspace_need <= p->workspace_size)

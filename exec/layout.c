@@ -19,9 +19,10 @@ static size_t main_index(const struct accel_node *n)
     return (size_t)n->index;
 }
 
-static size_t last_use(const struct accel_value *v, size_t end)
+static size_t last_use(const struct accel_value *v, const struct accel_cell *c, size_t end)
 {
     size_t to = v->producer ? (size_t)v->producer->index : 0;
+    to = c->last_read > to ? c->last_read : to;
     if (v->is_output)
         return end;
     for (size_t i = 0; i < v->n_use; i++) {
@@ -87,7 +88,7 @@ static enum accel_err lay_value(struct accel_span *span, size_t *n_span, struct 
         return ACCEL_OK;
     (void)accel_dtype_size(v->dtype, (uint64_t)c->a.n, &size);
     c->fixed = true;
-    size_t to = last_use(v, p->main->graph->n_node);
+    size_t to = last_use(v, c, p->main->graph->n_node);
     c->view_of = find_view(p, v, size);
     if (c->view_of) {
         struct accel_span *of = &span[c->view_of->span];

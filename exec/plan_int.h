@@ -19,8 +19,10 @@ struct accel_cell {
     size_t n_folded;            /* constants: uses by nodes that ran once */
     size_t n_packed;            /* constants: uses whose kernels have copies of their own */
     struct accel_layout layout;
-    bool hidden;    /* inside of a chain: nobody reads it */
-    size_t made_at; /* index of the node at whose place it is computed */
+    bool is_read;     /* by a node or step that runs */
+    size_t last_read; /* by a step that is no reader in the file: index of its node */
+    bool hidden;      /* inside of a chain: nobody reads it */
+    size_t made_at;   /* index of the node at whose place it is computed */
 };
 
 /* A node of the main graph as a fast kernel, with the nodes behind it that it covers. */
@@ -67,6 +69,7 @@ struct accel_plan {
     size_t n_run;            /* nodes of the main graph that run: the first ones */
     struct accel_step *step; /* [n_step] by node->index; NULL: no device */
     size_t n_step, n_fast;
+    bool looks; /* steps read other values than their nodes do */
     void *workspace;
     size_t workspace_size, workspace_need;
     bool has_nan, nan_constant; /* an input or a constant holds one: plain kernels only */

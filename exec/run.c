@@ -102,6 +102,7 @@ static enum accel_err describe_input(struct accel_array *x, struct accel_plan *p
     if (!c || !c->a.data)
         return accel_fail(ACCEL_ENOSUP, "input '%.200s' has no value", v->name);
     ACCEL_TRY(accel_cell_read(x, p, c));
+    const struct accel_array stored = *x;
     if (!is_converted(n, slot, c->a.dtype))
         return ACCEL_OK;
     if (class_of(c->a.dtype) == ACCEL_CLASS_OTHER)
@@ -109,7 +110,7 @@ static enum accel_err describe_input(struct accel_array *x, struct accel_plan *p
                           accel_dtype_find((int)c->a.dtype)->name);
     ACCEL_TRY(accel_plan_room(&x->data, p, (size_t)c->a.n * sizeof(int64_t)));
     p->in_float = p->in_float || c->a.dtype == ACCEL_F64;
-    return widen(x->data, &c->a);
+    return widen(x->data, &stored);
 }
 
 /* Tells the node's infer function what its inputs are: sizes, types, and small contents. */

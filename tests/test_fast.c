@@ -2,7 +2,9 @@
  * examples leave out, and over chains that become one kernel.
  *
  * A model is one line:  "x:2x8x9x9 w=8x8x3x3 v+8 ; Conv x w > c pads=1,1,1,1 ; Relu c > y"
- * with inputs (:), constants (=), positive constants (+), and nodes; y's reader is the user. */
+ * with inputs (:), constants (=), positive constants (+), and nodes; y's reader is the user. A type
+ * other than float stands before the sizes ("x:u8:2x3"), a value for all behind them
+ * ("s=scalar#0.1"). */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -22,16 +24,44 @@ static float next(uint32_t *seed)
 
 /* ------------------------------------------------------------------ models */
 
+/* The type in front of sizes, cut off. */
+static enum accel_dtype take_type(char **sizes)
+{
+    static const struct {
+        const char *name;
+        enum accel_dtype dtype;
+    } types[] = {{"u8:", ACCEL_U8}, {"i8:", ACCEL_I8}, {"i32:", ACCEL_I32}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strncmp(*sizes, types[i].name, strlen(types[i].name)) == 0) {
+            *sizes += strlen(types[i].name);
+            return types[i].dtype;
+        }
+    return ACCEL_F32;
+}
+
+/* Random numbers of a type: over all of a byte, up to ±1000, or from -1 to 1. */
+static double random_of(enum accel_dtype dtype, uint32_t *seed)
+{
+    double f = (double)next(seed);
+    return dtype == ACCEL_U8    ? floor(f * 127.9) + 128
+           : dtype == ACCEL_I8  ? floor(f * 127.9)
+           : dtype == ACCEL_I32 ? floor(f * 1000)
+                                : f;
+}
+
 static void add_value(struct accel_model *m, char *text)
 {
     size_t n = strcspn(text, ":=+");
-    char kind = text[n];
+    char kind = text[n], *sizes = text + n + 1;
     struct accel_value *v;
     text[n] = '\0';
     ck_ok(accel_value_new(&v, m->graph, text));
     v->is_tensor = true;
-    v->declared_dtype = v->dtype = ACCEL_F32;
-    op_dims(m, v, text + n + 1);
+    v->declared_dtype = v->dtype = take_type(&sizes);
+    char *value = strchr(sizes, '#');
+    if (value)
+        *value++ = '\0';
+    op_dims(m, v, sizes);
     if (kind == ':') {
         v->is_input = true;
         m->graph->input[m->graph->n_input++] = v;
@@ -41,18 +71,21 @@ static void add_value(struct accel_model *m, char *text)
     int64_t *dim = ACCEL_NEW(&m->arena, int64_t, v->declared.rank + 1), count = 1;
     for (int i = 0; i < v->declared.rank; i++)
         count *= dim[i] = v->declared.dim[i].n;
-    float *data = ACCEL_NEW(&m->arena, float, count);
+    void *data = ACCEL_NEW(&m->arena, int64_t, count);
+    uint64_t size = 0;
     uint32_t seed = (uint32_t)text[0] * 77u + (uint32_t)count;
     for (int64_t i = 0; i < count; i++) {
-        data[i] = next(&seed);
-        data[i] = kind == '+' ? fabsf(data[i]) + 0.1f : data[i];
+        double e = random_of(v->dtype, &seed);
+        e = value ? atof(value) : kind == '+' ? fabs(e) + 0.1 : e;
+        accel_dtype_from_f64(v->dtype, &e, 1, data, (size_t)i);
     }
+    ck_assert(accel_dtype_size(v->dtype, (uint64_t)count, &size));
     *t = (struct accel_tensor){.name = v->name,
-                               .dtype = ACCEL_F32,
+                               .dtype = v->dtype,
                                .rank = v->declared.rank,
                                .dim = dim,
                                .n = (uint64_t)count,
-                               .size = (uint64_t)count * 4,
+                               .size = size,
                                .data = data};
     v->tensor = t;
 }
@@ -110,8 +143,11 @@ static void feed(struct accel_plan *p, void **own, uint32_t seed)
         double *wide = calloc((size_t)n + 1, sizeof *wide);
         bool ints = accel_dtype_find((int)v->dtype)->cls == ACCEL_CLASS_INT;
         for (int64_t k = 0; k < n; k++) {
-            float f = next(&seed);
-            wide[k] = ints ? (double)(int)(fabsf(f) * 2) : (double)f * 3;
+            bool bytes = v->dtype == ACCEL_U8 || v->dtype == ACCEL_I8;
+            float f = bytes ? 0 : next(&seed);
+            wide[k] = bytes  ? random_of(v->dtype, &seed)
+                      : ints ? (double)(int)(fabsf(f) * 2)
+                             : (double)f * 3;
         }
         own[i] = calloc((size_t)n + 1, 8);
         accel_dtype_from_f64(v->dtype, wide, (size_t)n, own[i], 0);
@@ -122,7 +158,8 @@ static void feed(struct accel_plan *p, void **own, uint32_t seed)
 
 static bool tune; /* kernels are chosen by timing; Winograd's round more coarsely */
 
-static bool bf16; /* products read bfloat16: 8 bits of each operand */
+static double step; /* results may differ by one step of a quantised result */
+static bool bf16;   /* products read bfloat16: 8 bits of each operand */
 
 struct result {
     double *at;
@@ -172,9 +209,10 @@ static size_t compare(struct accel_model *m, const char *name, const char *line)
     for (int64_t i = 0; i < want.n; i++) {
         double a = got.at[i], b = want.at[i];
         bool same = a == b || (isnan(a) && isnan(b)) ||
-                    fabs(a - b) <= (bf16   ? most / 64
-                                    : tune ? 1e-3
-                                           : 1e-5) +
+                    fabs(a - b) <= step +
+                                       (bf16   ? most / 64
+                                        : tune ? 1e-3
+                                               : 1e-5) +
                                        1e-4 * fabs(b);
         ck_assert_msg(same, "%s %s: element %lld is %.9g, plain %.9g", name, line, (long long)i, a,
                       b);
@@ -522,6 +560,78 @@ START_TEST(packed_weights_are_in_memory_once)
 }
 END_TEST
 
+/* Where the processor does not multiply bytes, results only have to be right. */
+static void is_fast_in_bytes(const char *line, int opset, size_t n)
+{
+    static int can = -1;
+    struct accel_model *m = model_of("x:u8:1x3x9x9 w=i8:8x3x3x3 ; ConvInteger x w > y", 13);
+    can = can < 0 ? compare(m, "", "ConvInteger") == 1 : can;
+    accel_model_free(m);
+    m = model_of(line, opset);
+    size_t got = compare(m, "", line);
+    ck_assert_msg(!can || got == n, "%s: %zu nodes are fast, not %zu", line, got, n);
+    accel_model_free(m);
+}
+
+START_TEST(products_of_integers_are_within_one_step)
+{
+    step = 1;
+    is_fast_in_bytes("x:u8:2x3x9x9 xs=scalar#0.02 xz=u8:scalar#117 w=i8:8x3x3x3 ws+8 wz=i8:8#0 "
+                     "ys=scalar#90 yz=u8:scalar#121 b=i32:8 ; "
+                     "QLinearConv x xs xz w ws wz ys yz b > y pads=1,1,1,1",
+                     13, 1);
+    is_fast_in_bytes("x:i8:1x16x9x9 xs=scalar#0.02 xz=i8:scalar#-7 w=i8:16x1x3x3 ws=scalar#0.5 "
+                     "wz=i8:scalar#0 ys=scalar#20 yz=i8:scalar#3 ; "
+                     "QLinearConv x xs xz w ws wz ys yz > y group=16 strides=2,2",
+                     13, 1);
+    is_fast_in_bytes(
+        "a:u8:5x7x24 as=scalar#0.01 az=u8:scalar#100 b=i8:24x10 bs=scalar#0.5 bz=i8:scalar#0 "
+        "ys=scalar#20 yz=u8:scalar#4 ; QLinearMatMul a as az b bs bz ys yz > y",
+        13, 1);
+    step = 0;
+    is_fast_in_bytes("x:u8:1x3x9x9 w=i8:8x3x3x3 xz=u8:scalar#117 ; ConvInteger x w xz > y", 13, 1);
+    is_fast_in_bytes("a:u8:7x24 b=i8:24x10 az=u8:scalar#100 ; MatMulInteger a b az > y", 13, 1);
+    is_fast_in_bytes("a:u8:7x24 b=i8:24x10 az:u8:scalar ; MatMulInteger a b az > y", 13, 1);
+    is_fast_in_bytes("a:i8:2x7x24 b=u8:24x10#130 bz=u8:scalar#128 ; MatMulInteger a b - bz > y", 13,
+                     1);
+    is_fast_in_bytes("a:i8:2x7x24 b=u8:24x10 ; MatMulInteger a b > y", 13, 0); /* no signed bytes */
+}
+END_TEST
+
+/* The nodes around a product become part of it; those that nobody reads do not run. */
+START_TEST(products_between_dequantize_and_quantize_read_integers)
+{
+    step = 0.1001;
+    is_fast_in_bytes(
+        "x:u8:1x8x9x9 xs=scalar#0.02 xz=u8:scalar#117 w=i8:16x8x3x3 ws+16 wz=i8:16#0 b=16 "
+        "ys=scalar#0.1 yz=u8:scalar#9 ; DequantizeLinear x xs xz > xf ; "
+        "DequantizeLinear w ws wz > wf axis=0 ; Conv xf wf b > c pads=1,1,1,1 ; Relu c > r ; "
+        "QuantizeLinear r ys yz > q ; DequantizeLinear q ys yz > y",
+        13, 5);
+    /* a bias of integers, a residual sum */
+    is_fast_in_bytes(
+        "x:u8:1x16x9x9 xs=scalar#0.02 xz=u8:scalar#117 w=i8:16x16x1x1 ws=scalar#0.01 "
+        "wz=i8:scalar#0 b=i32:16 bs=scalar#0.0002 bz=i32:scalar#0 ys=scalar#0.1 "
+        "yz=i8:scalar#9 ; DequantizeLinear x xs xz > xf ; DequantizeLinear w ws wz > wf ; "
+        "DequantizeLinear b bs bz > bf ; Conv xf wf bf > c ; Add c xf > a ; Relu a > r ; "
+        "QuantizeLinear r ys yz > q ; DequantizeLinear q ys yz > y",
+        13, 6);
+    is_fast_in_bytes(
+        "x:u8:3x24 xs=scalar#0.02 xz=u8:scalar#117 w=i8:10x24 ws=scalar#0.01 b=10 "
+        "ys=scalar#0.1 yz=u8:scalar#128 ; DequantizeLinear x xs xz > xf ; "
+        "DequantizeLinear w ws > wf ; Gemm xf wf b > c transB=1 ; QuantizeLinear c ys yz > q ; "
+        "DequantizeLinear q ys yz > y",
+        13, 4);
+    step = 0;
+    is_fast_in_bytes("x:u8:2x3x24 xs=scalar#0.02 w=i8:24x10 ws+10 ; DequantizeLinear x xs > xf ; "
+                     "DequantizeLinear w ws > wf axis=1 ; MatMul xf wf > y",
+                     13, 2);
+    is_fast_in_bytes("x:3x24 s=scalar#0.02 z=u8:scalar#128 ; QuantizeLinear x s z > q ; "
+                     "DequantizeLinear q s z > y",
+                     13, 2);
+}
+END_TEST
+
 static enum accel_err watch(void *ctx, const struct accel_value *v, const struct accel_array *a)
 {
     double *sum = ctx;
@@ -651,6 +761,8 @@ static Suite *suite(void)
     tcase_add_test(t, plain_readers_get_rows);
     tcase_add_test(t, nan_and_infinity_come_through_as_in_plain_kernels);
     tcase_add_test(t, products_of_bfloat16_are_close_and_refused_where_slow);
+    tcase_add_test(t, products_of_integers_are_within_one_step);
+    tcase_add_test(t, products_between_dequantize_and_quantize_read_integers);
     tcase_add_test(t, kernels_chosen_by_timing_equal_plain_ones);
     tcase_add_test(t, inputs_of_another_size_are_planned_anew);
     tcase_add_test(t, nodes_of_constants_run_once);

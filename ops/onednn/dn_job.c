@@ -12,10 +12,35 @@
 
 #define ALIGN ((size_t)64)
 
+enum accel_err accel_dn_type_of(enum accel_dn_type *type, const struct accel_value *v)
+{
+    static const struct {
+        enum accel_dtype dtype;
+        enum accel_dn_type type;
+    } rows[] = {{ACCEL_F32, ACCEL_DN_F32},
+                {ACCEL_I32, ACCEL_DN_S32},
+                {ACCEL_I8, ACCEL_DN_S8},
+                {ACCEL_U8, ACCEL_DN_U8}};
+    for (size_t i = 0; v && i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].dtype == v->dtype) {
+            *type = rows[i].type;
+            return ACCEL_OK;
+        }
+    return accel_fail(ACCEL_ENOSUP, "a type that oneDNN does not have");
+}
+
 enum accel_err accel_dn_dims(int *rank, int64_t dim[ACCEL_DN_MAX_RANK], const struct accel_value *v)
 {
-    if (!v || v->dtype != ACCEL_F32 || v->shape.rank < 0 || v->shape.rank > ACCEL_DN_MAX_RANK)
-        return accel_fail(ACCEL_ENOSUP, "not a float32 tensor of up to 12 axes");
+    if (!v || v->dtype != ACCEL_F32)
+        return accel_fail(ACCEL_ENOSUP, "not float32");
+    return accel_dn_sizes(rank, dim, v);
+}
+
+enum accel_err accel_dn_sizes(int *rank, int64_t dim[ACCEL_DN_MAX_RANK],
+                              const struct accel_value *v)
+{
+    if (!v || v->shape.rank < 0 || v->shape.rank > ACCEL_DN_MAX_RANK)
+        return accel_fail(ACCEL_ENOSUP, "not a tensor of up to 12 axes");
     *rank = v->shape.rank > 0 ? v->shape.rank : 1;
     dim[0] = 1;
     for (int i = 0; i < v->shape.rank; i++) {
@@ -24,6 +49,14 @@ enum accel_err accel_dn_dims(int *rank, int64_t dim[ACCEL_DN_MAX_RANK], const st
             return accel_fail(ACCEL_ENOSUP, "an axis is empty or unknown");
     }
     return ACCEL_OK;
+}
+
+static enum accel_err type_of(enum accel_dn_type *type, const struct accel_dn_job *j,
+                              const struct accel_value *v)
+{
+    ACCEL_TRY(accel_dn_type_of(type, v));
+    return *type == ACCEL_DN_F32 || j->integers ? ACCEL_OK
+                                                : accel_fail(ACCEL_ENOSUP, "not float32");
 }
 
 static struct accel_dn_arg *next_arg(struct accel_dn_job *j)
@@ -39,6 +72,14 @@ static enum accel_err commit(struct accel_dn_job *j, struct accel_dn_arg *arg)
     return ACCEL_OK;
 }
 
+/* … in any format of its type. */
+static enum accel_err commit_any(struct accel_dn_job *j, struct accel_dn_arg *arg, int rank,
+                                 const int64_t *dim)
+{
+    ACCEL_TRY(accel_dn_format_any_like(&arg->want, rank, dim, &arg->plain));
+    return commit(j, arg);
+}
+
 static enum accel_err start(struct accel_dn_arg **out, int *rank, int64_t *dim,
                             struct accel_dn_job *j, int i)
 {
@@ -47,12 +88,22 @@ static enum accel_err start(struct accel_dn_arg **out, int *rank, int64_t *dim,
     *out = arg;
     if (!arg || i >= ask->n_operand)
         return accel_fail(ACCEL_ENOSUP, "too many operands");
-    ACCEL_TRY(accel_dn_dims(rank, dim, ask->operand[i]));
-    *arg = (struct accel_dn_arg){.operand = i};
-    if (ask->in[i].kind == ACCEL_OPAQUE)
-        arg->have = *(const struct accel_dn_format *)ask->in[i].tag;
-    else
-        ACCEL_TRY(accel_dn_format_plain(&arg->have, *rank, dim));
+    const struct accel_value *v = j->instead[i] ? j->instead[i] : ask->operand[i];
+    struct accel_layout layout = ask->in[i];
+    const void *constant = ask->constant[i];
+    enum accel_dn_type type;
+    ACCEL_TRY(type_of(&type, j, v));
+    ACCEL_TRY(accel_dn_sizes(rank, dim, v));
+    if (j->instead[i])
+        ACCEL_TRY(ask->look(ask->look_ctx, v, &constant, &layout));
+    *arg = (struct accel_dn_arg){.operand = i, .constant = constant};
+    arg->blocks = layout.kind == ACCEL_OPAQUE;
+    if (arg->blocks) {
+        arg->have = *(const struct accel_dn_format *)layout.tag;
+        return ACCEL_OK;
+    }
+    ACCEL_TRY(accel_dn_format_plain(&arg->have, *rank, dim));
+    accel_dn_format_retype(&arg->have, type);
     return ACCEL_OK;
 }
 
@@ -63,9 +114,7 @@ enum accel_err accel_dn_add(struct accel_dn_job *j, int i, bool any)
     int rank = 0;
     ACCEL_TRY(start(&arg, &rank, dim, j, i));
     arg->plain = arg->want = arg->have;
-    if (any)
-        ACCEL_TRY(accel_dn_format_any(&arg->want, rank, dim));
-    return commit(j, arg);
+    return any ? commit_any(j, arg, rank, dim) : commit(j, arg);
 }
 
 enum accel_err accel_dn_add_view(struct accel_dn_job *j, int i, int rank, const int64_t *dim,
@@ -73,18 +122,20 @@ enum accel_err accel_dn_add_view(struct accel_dn_job *j, int i, int rank, const 
 {
     struct accel_dn_arg *arg;
     int64_t real_dim[ACCEL_DN_MAX_RANK];
+    enum accel_dn_type type;
     int real_rank = 0;
     ACCEL_TRY(start(&arg, &real_rank, real_dim, j, i));
     ACCEL_TRY(accel_dn_format_strided(&arg->plain, rank, dim, stride));
+    ACCEL_TRY(accel_dn_type_of(&type, j->instead[i] ? j->instead[i] : j->ask->operand[i]));
+    accel_dn_format_retype(&arg->plain, type);
     arg->want = arg->plain;
-    if (j->ask->in[i].kind == ACCEL_ROW_MAJOR)
+    if (!arg->blocks)
         arg->have = arg->plain;
-    if (any)
-        ACCEL_TRY(accel_dn_format_any(&arg->want, rank, dim));
-    return commit(j, arg);
+    return any ? commit_any(j, arg, rank, dim) : commit(j, arg);
 }
 
-enum accel_err accel_dn_add_own(struct accel_dn_job *j, float *own, int rank, const int64_t *dim)
+enum accel_err accel_dn_add_own(struct accel_dn_job *j, void *own, enum accel_dn_type type,
+                                int rank, const int64_t *dim)
 {
     struct accel_dn_arg *arg = next_arg(j);
     if (!own)
@@ -100,6 +151,7 @@ enum accel_err accel_dn_add_own(struct accel_dn_job *j, float *own, int rank, co
         arg->own = NULL;
         return err;
     }
+    accel_dn_format_retype(&arg->plain, type);
     arg->have = arg->want = arg->plain;
     return commit(j, arg);
 }
@@ -112,10 +164,16 @@ void accel_dn_narrow(struct accel_dn_job *j)
 
 enum accel_err accel_dn_set_out(struct accel_dn_job *j, const struct accel_value *v, bool any)
 {
-    ACCEL_TRY(accel_dn_dims(&j->rank, j->dim, v));
+    enum accel_dn_type type;
+    ACCEL_TRY(type_of(&type, j, v));
+    ACCEL_TRY(accel_dn_sizes(&j->rank, j->dim, v));
     j->spec.out = &j->out;
-    return any && !j->ask->row_major ? accel_dn_format_any(&j->out, j->rank, j->dim)
-                                     : accel_dn_format_plain(&j->out, j->rank, j->dim);
+    if (any && !j->ask->row_major)
+        ACCEL_TRY(accel_dn_format_any(&j->out, j->rank, j->dim));
+    else
+        ACCEL_TRY(accel_dn_format_plain(&j->out, j->rank, j->dim));
+    accel_dn_format_retype(&j->out, type);
+    return ACCEL_OK;
 }
 
 enum accel_err accel_dn_set_out_view(struct accel_dn_job *j, int rank, const int64_t *dim)
@@ -177,11 +235,15 @@ static void reset(struct accel_dn_job *j)
         j->arg[i] = (struct accel_dn_arg){.operand = -1};
     }
     accel_dn_kernel_free(j->kernel);
+    accel_free(j->scale);
+    j->scale = NULL;
+    memset(j->instead, 0, sizeof j->instead);
+    memset(j->unread, 0, sizeof j->unread);
     j->kernel = NULL;
     j->spec = (struct accel_dn_spec){0};
     j->takes = 0;
     j->workspace = 0;
-    j->viewed = false;
+    j->viewed = j->integers = false;
 }
 
 void accel_dn_job_free(struct accel_dn_job *j)
@@ -215,8 +277,7 @@ static enum accel_err plan_arg(struct accel_dn_job *j, int i)
     struct accel_dn_arg *arg = &j->arg[i];
     const struct accel_dn_format *from = &arg->have;
     arg->want = *accel_dn_kernel_in(j->kernel, i);
-    bool blocks = arg->operand >= 0 && j->ask->in[arg->operand].kind == ACCEL_OPAQUE;
-    if (blocks && !accel_dn_format_equal(&arg->have, &arg->plain)) {
+    if (arg->blocks && !accel_dn_format_equal(&arg->have, &arg->plain)) {
         struct accel_dn_format flat;
         ACCEL_TRY(accel_dn_format_row_major(&flat, &arg->have));
         ACCEL_TRY(reorder_new(&arg->flat, j->dn, &arg->have, &flat));
@@ -246,8 +307,10 @@ static enum accel_err settle_out(struct accel_dn_job *j)
     j->out = *accel_dn_kernel_out(k);
     accel_dn_kernel_free(k);
     for (int i = 0; i < j->spec.n_in; i++)
-        if (j->arg[i].like_out)
+        if (j->arg[i].like_out) {
             j->arg[i].want = j->out;
+            accel_dn_format_retype(&j->arg[i].want, ACCEL_DN_F32);
+        }
     return ACCEL_OK;
 }
 
@@ -257,18 +320,16 @@ static enum accel_err make_kernel(struct accel_dn_job *j)
     j->spec.winograd = j->winograd;
     ACCEL_TRY(settle_out(j));
     ACCEL_TRY(accel_dn_kernel_new(&j->kernel, j->dn, &j->spec));
-    (void)reserve(j, accel_dn_kernel_workspace(j->kernel));
-    for (int i = 0; i < j->spec.n_in; i++)
-        ACCEL_TRY(plan_arg(j, i));
-    size_t inner = 0; /* reorders run before the kernel, so its scratch serves them as well */
+    size_t inner = accel_dn_kernel_workspace(j->kernel);
     for (int i = 0; i < j->spec.n_in; i++) {
+        ACCEL_TRY(plan_arg(j, i));
         size_t a = j->arg[i].flat ? accel_dn_kernel_workspace(j->arg[i].flat) : 0;
         size_t b = j->arg[i].move ? accel_dn_kernel_workspace(j->arg[i].move) : 0;
         inner = a > inner ? a : inner;
         inner = b > inner ? b : inner;
     }
-    if (inner > accel_dn_kernel_workspace(j->kernel))
-        return accel_fail(ACCEL_ENOSUP, "a reorder needs more room than its kernel");
+    /* reorders run before the kernel, so one scratch serves all of them */
+    j->scratch_at = reserve(j, inner);
     j->out = *accel_dn_kernel_out(j->kernel);
     return ACCEL_OK;
 }
@@ -291,8 +352,22 @@ static enum accel_err plan_as_it_is(struct accel_dn_job *j, accel_dn_describe de
     return ACCEL_OK;
 }
 
+static bool reads_dequantized(const struct accel_ask *ask)
+{
+    const struct accel_value *v = ask->operand[0];
+    const struct accel_node *from = ask->look && v ? v->producer : NULL;
+    return from && from->op && strcmp(from->op->name, "DequantizeLinear") == 0;
+}
+
 enum accel_err accel_dn_job_plan(struct accel_dn_job *j, accel_dn_describe describe)
 {
+    j->int8 = reads_dequantized(j->ask);
+    if (j->int8) {
+        ACCEL_TRY(plan_as_it_is(j, describe));
+        if (j->takes > 0 && !accel_dn_kernel_is_plain(j->kernel))
+            return ACCEL_OK;
+        j->int8 = false;
+    }
     j->bf16 = j->ask->bf16;
     ACCEL_TRY(plan_as_it_is(j, describe));
     if (j->takes > 0 || !j->bf16)
@@ -302,9 +377,9 @@ enum accel_err accel_dn_job_plan(struct accel_dn_job *j, accel_dn_describe descr
 }
 
 /* A constant in the kernel's own format, once and for all. */
-static enum accel_err pack(struct accel_dn_job *j, struct accel_dn_arg *arg, void *scratch)
+static enum accel_err pack(struct accel_dn_arg *arg, void *scratch)
 {
-    const void *from = arg->own ? arg->own : j->ask->constant[arg->operand];
+    const void *from = arg->own ? arg->own : arg->constant;
     if (!arg->move || !from)
         return ACCEL_OK;
     void *to = accel_alloc_pages(accel_dn_format_size(&arg->want) + ALIGN);
@@ -321,7 +396,7 @@ enum accel_err accel_dn_job_ready(struct accel_dn_job *j)
 {
     if (j->is_ready)
         return ACCEL_OK;
-    void *scratch = accel_alloc_pages(accel_dn_kernel_workspace(j->kernel) + ALIGN);
+    void *scratch = accel_alloc_pages(j->workspace - j->scratch_at + ALIGN);
     enum accel_err err = scratch ? accel_dn_kernel_ready(j->kernel) : accel_fail_nomem();
     for (int i = 0; !err && i < j->spec.n_in; i++) {
         struct accel_dn_arg *arg = &j->arg[i];
@@ -330,7 +405,7 @@ enum accel_err accel_dn_job_ready(struct accel_dn_job *j)
         if (!err && arg->move)
             err = accel_dn_kernel_ready(arg->move);
         if (!err)
-            err = pack(j, arg, scratch);
+            err = pack(arg, scratch);
     }
     j->is_ready = !err;
     accel_free(scratch);
@@ -348,18 +423,18 @@ bool accel_dn_job_reads(const struct accel_dn_job *j, int operand)
 enum accel_err accel_dn_job_run(struct accel_dn_job *j, const struct accel_run *run)
 {
     const void *in[ACCEL_DN_MAX_IN];
-    char *room = run->workspace;
+    char *room = run->workspace, *scratch = room + j->scratch_at;
     for (int i = 0; i < j->spec.n_in; i++) {
         struct accel_dn_arg *arg = &j->arg[i];
         in[i] = arg->own ? arg->own : run->x[arg->operand];
         if (arg->flat) {
-            ACCEL_TRY(accel_dn_kernel_run(arg->flat, &in[i], room + arg->flat_at, room));
+            ACCEL_TRY(accel_dn_kernel_run(arg->flat, &in[i], room + arg->flat_at, scratch));
             in[i] = room + arg->flat_at;
         }
         if (arg->move && !arg->packed) {
-            ACCEL_TRY(accel_dn_kernel_run(arg->move, &in[i], room + arg->move_at, room));
+            ACCEL_TRY(accel_dn_kernel_run(arg->move, &in[i], room + arg->move_at, scratch));
             in[i] = room + arg->move_at;
         }
     }
-    return accel_dn_kernel_run(j->kernel, in, run->y, room);
+    return accel_dn_kernel_run(j->kernel, in, run->y, scratch);
 }

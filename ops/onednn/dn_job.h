@@ -14,7 +14,9 @@ struct accel_dn_arg {
     struct accel_dn_format have;  /* … which may be the device's blocks */
     struct accel_dn_format plain; /* row-major elements as the kernel sees them */
     struct accel_dn_format want;  /* given to the library, then what it chose */
-    float *own;                   /* contents made by describe, or reordered constants */
+    void *own;                    /* contents made by describe, or reordered constants */
+    const void *constant;         /* contents of an operand that never changes, while planned */
+    bool blocks;                  /* `have` are blocks */
     struct accel_dn_kernel *flat; /* have -> row-major when `plain` is another view, or NULL */
     struct accel_dn_kernel *move; /* to `want`; NULL: lies so already */
     size_t flat_at, move_at;      /* in the workspace */
@@ -35,10 +37,15 @@ struct accel_dn_job {
     int64_t dim[ACCEL_DN_MAX_RANK];
     bool viewed; /* `out` is another view of the result: row-major only */
     struct accel_dn_kernel *kernel;
-    size_t workspace;
-    int nth; /* for the spec: another of the library's kernels */
+    size_t workspace, scratch_at; /* scratch: the last part of it */
+    int nth;                      /* for the spec: another of the library's kernels */
     bool winograd, is_ready;
-    bool bf16; /* products read bfloat16 */
+    bool bf16;     /* products read bfloat16 */
+    bool integers; /* describe knows operands that are no floats */
+    bool int8;     /* products of dequantised operands read integers */
+    const struct accel_value *instead[ACCEL_MAX_IO]; /* as in the offer */
+    bool unread[ACCEL_MAX_IO];
+    float *scale; /* [spec.n_scale] own */
 };
 
 /* Fills spec, arguments and out from ask->chain[0]; ENOSUP: not a form that this kernel knows. */
@@ -58,8 +65,14 @@ enum accel_err accel_dn_add(struct accel_dn_job *j, int i, bool any) ACCEL_CHECK
 enum accel_err accel_dn_add_view(struct accel_dn_job *j, int i, int rank, const int64_t *dim,
                                  const int64_t *stride, bool any) ACCEL_CHECKED;
 /* … contents of our own, row-major; the job takes them over, also on failure. */
-enum accel_err accel_dn_add_own(struct accel_dn_job *j, float *own, int rank,
-                                const int64_t *dim) ACCEL_CHECKED;
+enum accel_err accel_dn_add_own(struct accel_dn_job *j, void *own, enum accel_dn_type type,
+                                int rank, const int64_t *dim) ACCEL_CHECKED;
+/* How the elements of a value are stored; ENOSUP: in a way the library does not know. */
+enum accel_err accel_dn_type_of(enum accel_dn_type *type,
+                                const struct accel_value *v) ACCEL_CHECKED;
+/* Sizes of a value of such a type, as accel_dn_dims(). */
+enum accel_err accel_dn_sizes(int *rank, int64_t dim[ACCEL_DN_MAX_RANK],
+                              const struct accel_value *v) ACCEL_CHECKED;
 /* The first two inputs are converted to bfloat16 where that is asked for. */
 void accel_dn_narrow(struct accel_dn_job *j);
 /* The result, of the sizes of node `at` of the chain's output; or seen as `dim` (row-major). */
@@ -84,6 +97,22 @@ bool accel_dn_function(struct accel_dn_post post[2], int *n_post, const struct a
 
 /* ---- describe functions, one file per family */
 enum accel_err accel_dn_conv(struct accel_dn_job *j);
+enum accel_err accel_dn_conv_integer(struct accel_dn_job *j); /* QLinearConv, ConvInteger */
+enum accel_err accel_dn_matmul_integer(struct accel_dn_job *j);
+enum accel_err accel_dn_quantize(struct accel_dn_job *j); /* and DequantizeLinear */
+/* For the describe functions of Conv, MatMul and Gemm: the same of operands that DequantizeLinear
+ * made, up to a QuantizeLinear behind them. */
+enum accel_err accel_dn_conv_of_dequantized(struct accel_dn_job *j);
+enum accel_err accel_dn_product_of_dequantized(struct accel_dn_job *j);
+/* fast_conv.c: window and view of the weights of a convolution, whatever type they have. */
+struct accel_dn_conv_shape {
+    int w_rank;                                              /* with an axis for groups */
+    int64_t w[ACCEL_DN_MAX_RANK], w_step[ACCEL_DN_MAX_RANK]; /* sizes and strides */
+    int64_t M, per;                                          /* output channels, weights of one */
+};
+enum accel_err accel_dn_conv_window(struct accel_dn_conv_shape *s, struct accel_dn_job *j,
+                                    const struct accel_value *x,
+                                    const struct accel_value *w) ACCEL_CHECKED;
 enum accel_err accel_dn_conv_transpose(struct accel_dn_job *j);
 enum accel_err accel_dn_matmul(struct accel_dn_job *j);
 enum accel_err accel_dn_gemm(struct accel_dn_job *j);

@@ -16,6 +16,7 @@
 #include "base/threads.h"
 
 #define CALLS(X)                                                                                   \
+    X(get_effective_cpu_isa)                                                                       \
     X(version)                                                                                     \
     X(engine_create)                                                                               \
     X(engine_destroy)                                                                              \
@@ -31,6 +32,8 @@
     X(primitive_attr_create)                                                                       \
     X(primitive_attr_destroy)                                                                      \
     X(primitive_attr_set_scratchpad_mode)                                                          \
+    X(primitive_attr_set_output_scales)                                                            \
+    X(primitive_attr_set_zero_points)                                                              \
     X(primitive_attr_set_post_ops)                                                                 \
     X(post_ops_create)                                                                             \
     X(post_ops_destroy)                                                                            \
@@ -158,6 +161,12 @@ const char *accel_dn_version(void)
     return text;
 }
 
+bool accel_dn_multiplies_bytes(void)
+{
+    return (lib.get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_vnni) ==
+           dnnl_cpu_isa_avx512_core_vnni;
+}
+
 /* ------------------------------------------------------------------ formats */
 
 enum accel_err accel_dn_format_strided(struct accel_dn_format *f, int rank, const int64_t *dim,
@@ -181,6 +190,14 @@ enum accel_err accel_dn_format_any(struct accel_dn_format *f, int rank, const in
     dnnl_memory_desc_t *m = (dnnl_memory_desc_t *)f->at;
     memset(&m->format_desc, 0, sizeof m->format_desc);
     m->format_kind = dnnl_format_kind_any;
+    return ACCEL_OK;
+}
+
+enum accel_err accel_dn_format_any_like(struct accel_dn_format *f, int rank, const int64_t *dim,
+                                        const struct accel_dn_format *of)
+{
+    ACCEL_TRY(accel_dn_format_any(f, rank, dim));
+    ((dnnl_memory_desc_t *)f->at)->data_type = md(of)->data_type;
     return ACCEL_OK;
 }
 
@@ -280,8 +297,28 @@ static void set_roles(struct accel_dn_kernel *k, const struct accel_dn_spec *s)
     for (int i = 0; i < s->n_post; i++)
         if (s->post[i].in >= 0)
             k->role[s->post[i].in] = DNNL_ARG_ATTR_MULTIPLE_POST_OP(i) | DNNL_ARG_SRC_1;
+    if (s->zero_at)
+        k->role[s->zero_at] = DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC;
     k->role[k->n_in] = DNNL_ARG_DST;
     k->role[k->n_in + 1] = DNNL_ARG_SCRATCHPAD;
+}
+
+/* Scales and zero points of integers. */
+static dnnl_status_t set_integers(dnnl_primitive_attr_t attr, const struct accel_dn_spec *s)
+{
+    static const int32_t at_run_time = DNNL_RUNTIME_S32_VAL;
+    int from = s->kind == ACCEL_DN_REORDER ? DNNL_ARG_FROM : DNNL_ARG_SRC;
+    dnnl_status_t st = dnnl_success;
+    if (s->scale)
+        st = lib.primitive_attr_set_output_scales(
+            attr, s->n_scale, s->n_scale > 1 ? 1 << s->scale_axis : 0, s->scale);
+    if (!st && s->zero_at)
+        st = lib.primitive_attr_set_zero_points(attr, from, 1, 0, &at_run_time);
+    else if (!st && s->zero_in)
+        st = lib.primitive_attr_set_zero_points(attr, from, 1, 0, &s->zero_in);
+    if (!st && s->zero_out)
+        st = lib.primitive_attr_set_zero_points(attr, DNNL_ARG_DST, 1, 0, &s->zero_out);
+    return st;
 }
 
 static enum accel_err make_attr(dnnl_primitive_attr_t *attr, const struct accel_dn_spec *s)
@@ -290,6 +327,8 @@ static enum accel_err make_attr(dnnl_primitive_attr_t *attr, const struct accel_
     dnnl_status_t st = lib.primitive_attr_create(attr);
     if (!st)
         st = lib.primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user);
+    if (!st)
+        st = set_integers(*attr, s);
     if (!st)
         st = lib.post_ops_create(&ops);
     for (int i = 0; !st && i < s->n_post; i++) {
@@ -426,14 +465,15 @@ static const dnnl_memory_desc_t *format_of(const struct accel_dn_kernel *k, int 
     return lib.primitive_desc_query_md(k->pd, dnnl_query_exec_arg_md, role);
 }
 
-static enum accel_err read_formats(struct accel_dn_kernel *k)
+static enum accel_err read_formats(struct accel_dn_kernel *k, const struct accel_dn_spec *spec)
 {
     const char *how = "";
     k->format = accel_calloc((size_t)k->n_in + 1, sizeof *k->format);
     if (!k->format)
         return accel_fail_nomem();
     for (int i = 0; i <= k->n_in; i++) {
-        const dnnl_memory_desc_t *m = format_of(k, k->role[i]);
+        const dnnl_memory_desc_t *m =
+            k->role[i] & DNNL_ARG_ATTR_ZERO_POINTS ? md(spec->in[i]) : format_of(k, k->role[i]);
         bool weights = k->role[i] == DNNL_ARG_WEIGHTS; /* Winograd's lie in a way of their own */
         if (!m || m->ndims == 0 || (m->format_kind != dnnl_blocked && !weights))
             return accel_fail(ACCEL_ENOSUP, "oneDNN says nothing about argument %d", i);
@@ -458,7 +498,7 @@ enum accel_err accel_dn_kernel_new(struct accel_dn_kernel **out, struct accel_dn
     set_roles(k, spec);
     enum accel_err err = make_desc(k, spec);
     if (!err)
-        err = read_formats(k);
+        err = read_formats(k, spec);
     if (err) {
         accel_dn_kernel_free(k);
         return err;

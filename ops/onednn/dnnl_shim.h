@@ -95,6 +95,12 @@ struct accel_dn_spec {
     int n_in, n_own; /* of them the kernel's own */
     struct accel_dn_post post[ACCEL_DN_MAX_POST];
     int n_post;
+    /* Integers: result = (sum of (in0 - zero_in) * in1 + in2) * scale + zero_out. */
+    const float *scale; /* [n_scale] for all, or one along axis scale_axis of the result; NULL: 1 */
+    int64_t n_scale;
+    int scale_axis;
+    int32_t zero_in, zero_out;
+    int zero_at;   /* index in `in` of a zero point that is an input, int32 [1]; 0: none */
     int nth;       /* the library's implementations from this one on, best first */
     bool winograd; /* CONV: by Winograd's algorithm, which rounds more coarsely */
 };
@@ -104,6 +110,10 @@ enum accel_err accel_dn_open(struct accel_dn **out) ACCEL_CHECKED;
 void accel_dn_close(struct accel_dn *dn);
 const char *accel_dn_version(void); /* "2.6.3"; once one is open */
 
+/* The processor adds up products of bytes exactly (AVX512_VNNI). Without it the library's kernels
+ * saturate in between, and some are wrong. Once one is open. */
+bool accel_dn_multiplies_bytes(void);
+
 /* Of float32. Row-major; with these strides (elements); as the library likes. ENOSUP: the rank. */
 enum accel_err accel_dn_format_plain(struct accel_dn_format *f, int rank,
                                      const int64_t *dim) ACCEL_CHECKED;
@@ -111,6 +121,9 @@ enum accel_err accel_dn_format_strided(struct accel_dn_format *f, int rank, cons
                                        const int64_t *stride) ACCEL_CHECKED;
 enum accel_err accel_dn_format_any(struct accel_dn_format *f, int rank,
                                    const int64_t *dim) ACCEL_CHECKED;
+/* As the library likes, elements of the type that `of` has. */
+enum accel_err accel_dn_format_any_like(struct accel_dn_format *f, int rank, const int64_t *dim,
+                                        const struct accel_dn_format *of) ACCEL_CHECKED;
 /* The same format for elements of another type. */
 void accel_dn_format_retype(struct accel_dn_format *f, enum accel_dn_type type);
 bool accel_dn_format_equal(const struct accel_dn_format *a, const struct accel_dn_format *b);

@@ -15,13 +15,14 @@ struct shapes {
     struct accel_window window;
 };
 
-static enum accel_err read_shapes(struct shapes *s, const struct accel_dn_job *j)
+static enum accel_err read_shapes(struct shapes *s, const struct accel_dn_job *j,
+                                  const struct accel_value *x, const struct accel_value *w)
 {
     const struct accel_node *n = j->ask->chain[0];
     int w_rank = 0, y_rank = 0;
-    ACCEL_TRY(accel_dn_dims(&s->rank, s->x, j->ask->operand[0]));
-    ACCEL_TRY(accel_dn_dims(&w_rank, s->w, j->ask->operand[1]));
-    ACCEL_TRY(accel_dn_dims(&y_rank, s->y, n->out[0]));
+    ACCEL_TRY(accel_dn_sizes(&s->rank, s->x, x));
+    ACCEL_TRY(accel_dn_sizes(&w_rank, s->w, w));
+    ACCEL_TRY(accel_dn_sizes(&y_rank, s->y, n->out[0]));
     if (s->rank < 3 || s->rank > 5 || w_rank != s->rank || y_rank != s->rank)
         return accel_fail(ACCEL_ENOSUP, "a convolution of rank %d", s->rank);
     return accel_window_read(&s->window, n);
@@ -131,14 +132,14 @@ static enum accel_err add_folded(struct accel_dn_job *j, const struct fold *f, i
         return accel_fail_nomem();
     }
     fold(w, bias, f, M, per);
-    enum accel_err err = accel_dn_add_own(j, w, rank, dim);
+    enum accel_err err = accel_dn_add_own(j, w, ACCEL_DN_F32, rank, dim);
     if (!err)
         err = accel_dn_format_any(&j->arg[1].want, rank, dim);
     if (err) {
         accel_free(bias);
         return err;
     }
-    return accel_dn_add_own(j, bias, 1, &M);
+    return accel_dn_add_own(j, bias, ACCEL_DN_F32, 1, &M);
 }
 
 static enum accel_err add_bias(struct accel_dn_job *j, int64_t M)
@@ -154,12 +155,29 @@ static enum accel_err add_bias(struct accel_dn_job *j, int64_t M)
     return accel_dn_add(j, 2, false);
 }
 
+enum accel_err accel_dn_conv_window(struct accel_dn_conv_shape *c, struct accel_dn_job *j,
+                                    const struct accel_value *x, const struct accel_value *w)
+{
+    struct shapes s;
+    ACCEL_TRY(read_shapes(&s, j, x, w));
+    j->spec.kind = ACCEL_DN_CONV;
+    ACCEL_TRY(set_window(&j->spec, &s, false));
+    c->w_rank = weight_view(c->w, c->w_step, &s, false);
+    c->M = s.w[0];
+    c->per = 1;
+    for (int i = 1; i < s.rank; i++)
+        c->per *= s.w[i];
+    return ACCEL_OK;
+}
+
 enum accel_err accel_dn_conv(struct accel_dn_job *j)
 {
     int64_t dim[ACCEL_DN_MAX_RANK], stride[ACCEL_DN_MAX_RANK], per = 1;
     struct shapes s;
     struct fold f;
-    ACCEL_TRY(read_shapes(&s, j));
+    if (j->int8)
+        return accel_dn_conv_of_dequantized(j);
+    ACCEL_TRY(read_shapes(&s, j, j->ask->operand[0], j->ask->operand[1]));
     j->spec.kind = ACCEL_DN_CONV;
     ACCEL_TRY(set_window(&j->spec, &s, false));
     for (int i = 1; i < s.rank; i++)
@@ -185,7 +203,7 @@ enum accel_err accel_dn_conv_transpose(struct accel_dn_job *j)
     const int64_t *said;
     size_t n_said;
     struct shapes s;
-    ACCEL_TRY(read_shapes(&s, j));
+    ACCEL_TRY(read_shapes(&s, j, j->ask->operand[0], j->ask->operand[1]));
     ACCEL_TRY(accel_attr_ints(&said, &n_said, n, "output_shape"));
     if (n_said || s.window.auto_pad == ACCEL_PAD_SAME_UPPER ||
         s.window.auto_pad == ACCEL_PAD_SAME_LOWER)

@@ -60,6 +60,8 @@ static enum accel_err chain_rows(struct accel_dn_job *j)
 enum accel_err accel_dn_matmul(struct accel_dn_job *j)
 {
     struct product p;
+    if (j->int8)
+        return accel_dn_product_of_dequantized(j);
     ACCEL_TRY(read_product(&p, j));
     j->spec.kind = ACCEL_DN_MATMUL;
     if (p.rank_b <= 2)
@@ -101,6 +103,8 @@ enum accel_err accel_dn_gemm(struct accel_dn_job *j)
     struct product p;
     int64_t trans_a, trans_b;
     float alpha, beta;
+    if (j->int8)
+        return accel_dn_product_of_dequantized(j);
     ACCEL_TRY(read_product(&p, j));
     ACCEL_TRY(accel_attr_int(&trans_a, n, "transA", 0));
     ACCEL_TRY(accel_attr_int(&trans_b, n, "transB", 0));

@@ -121,13 +121,13 @@ enum accel_err accel_dn_batch_norm(struct accel_dn_job *j)
         a[c] = (float)by;
         b[c] = (float)((double)part[1][c] - (double)part[2][c] * by);
     }
-    enum accel_err err = accel_dn_add_own(j, a, rank, view);
+    enum accel_err err = accel_dn_add_own(j, a, ACCEL_DN_F32, rank, view);
     if (err) {
         accel_free(b);
         return err;
     }
     j->spec.post[j->spec.n_post++] = (struct accel_dn_post){ACCEL_DN_ADD, 0, 0, j->spec.n_in};
-    ACCEL_TRY(accel_dn_add_own(j, b, rank, view));
+    ACCEL_TRY(accel_dn_add_own(j, b, ACCEL_DN_F32, rank, view));
     return accel_dn_chain(j, 1);
 }
 

@@ -14,6 +14,12 @@ static const struct {
 } rows[] = {
     {"Conv", accel_dn_conv},
     {"ConvTranspose", accel_dn_conv_transpose},
+    {"QLinearConv", accel_dn_conv_integer},
+    {"ConvInteger", accel_dn_conv_integer},
+    {"QLinearMatMul", accel_dn_matmul_integer},
+    {"MatMulInteger", accel_dn_matmul_integer},
+    {"QuantizeLinear", accel_dn_quantize},
+    {"DequantizeLinear", accel_dn_quantize},
     {"MatMul", accel_dn_matmul},
     {"Gemm", accel_dn_gemm},
     {"MaxPool", accel_dn_pool},
@@ -169,6 +175,8 @@ static enum accel_err offer(struct accel_offer *o, struct accel_device *dev,
     j = d->offered;
     ACCEL_TRY(layout_of(&o->out, d, j));
     o->takes = j->takes;
+    memcpy(o->instead, j->instead, sizeof o->instead);
+    memcpy(o->unread, j->unread, sizeof o->unread);
     o->workspace = j->workspace;
     return ACCEL_OK;
 }

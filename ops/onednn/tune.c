@@ -35,7 +35,7 @@ static enum accel_err time_job(int64_t *best, struct accel_dn_job *j)
         int operand = j->arg[i].operand;
         if (operand < 0 || j->arg[i].own)
             continue;
-        run.x[operand] = j->ask->constant[operand];
+        run.x[operand] = j->arg[i].constant;
         if (run.x[operand])
             continue;
         ACCEL_GOTO(err, room_for(&own[i], accel_dn_format_size(&j->arg[i].have)));
