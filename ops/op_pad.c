@@ -279,6 +279,29 @@ static enum accel_err crop_infer(struct accel_node *n)
     return ACCEL_OK;
 }
 
+/* Each axis is cut or padded alike on both sides; what is over goes to the end. */
+static enum accel_err crop_forward(const struct accel_call *c)
+{
+    const struct accel_array *x = &c->x[0], *y = &c->y[0];
+    size_t width = accel_array_width(y);
+    memset(y->data, 0, (size_t)y->n * width);
+    for (int64_t i = 0; i < y->n; i++) {
+        int64_t rest = i, from = 0, step = 1;
+        bool in = true;
+        for (int d = y->rank - 1; d >= 0; d--) {
+            int64_t more = y->dim[d] - x->dim[d], at = rest % y->dim[d];
+            at += more > 0 ? -(more / 2) : -more / 2;
+            in = in && at >= 0 && at < x->dim[d];
+            from += at * step;
+            step *= x->dim[d];
+            rest /= y->dim[d];
+        }
+        if (in)
+            accel_array_copy(y, i, x, from, 1);
+    }
+    return ACCEL_OK;
+}
+
 static const struct accel_attr_rule pad_attrs[] = {{"mode", ACCEL_ATTR_STRING, 0},
                                                    {"pads", ACCEL_ATTR_INTS, 0},
                                                    {"paddings", ACCEL_ATTR_INTS, 0},
@@ -320,5 +343,6 @@ const struct accel_op accel_op_center_crop_pad = {
     .flags = ACCEL_OP_MOVES,
     .attrs = crop_attrs,
     .infer = crop_infer,
-    .examples = (const char *const[]){"5x8 [7,3]", NULL},
+    .forward = crop_forward,
+    .examples = (const char *const[]){"5x8 [7,3]", "2x5x4 [3,6] | axes=1,2", NULL},
 };

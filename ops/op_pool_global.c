@@ -1,5 +1,5 @@
-/* Pools whose output size is given or fixed: the global ones [N C D…] -> [N C 1…], MaxUnpool, and
- * the two pools over regions of interest. */
+/* Pools whose output size is given or fixed: the global ones [N C D…] -> [N C 1…], and
+ * MaxUnpool. */
 #include <math.h>
 
 #include "graph/attr.h"
@@ -164,55 +164,59 @@ static enum accel_err unpool_infer(struct accel_node *n)
     return ACCEL_OK;
 }
 
-/* ------------------------------------------------------------------ regions of interest */
-
-struct roi_params {
-    int64_t height, width;
-};
-
-static enum accel_err roi_parsed(struct accel_node *n, int64_t height, int64_t width)
+/* Place in Y of the element at `at` of an input of these sizes, in front of whose axes there is
+ * more of Y: the sizes are those that the pool was made from, Y may be larger. */
+static int64_t placed(int64_t at, const int64_t *size, const struct accel_array *y)
 {
-    struct roi_params *p = ACCEL_NEW(&n->graph->model->arena, struct roi_params, 1);
-    if (!p)
-        return accel_fail_nomem();
-    if (height < 1 || width < 1)
-        return accel_fail(ACCEL_EMODEL, "the output size is %lld x %lld", (long long)height,
-                          (long long)width);
-    *p = (struct roi_params){height, width};
-    n->params = p;
+    int64_t to = 0, step = 1;
+    for (int d = y->rank - 1; d >= 0; d--) {
+        int64_t pos = at % size[d];
+        if (pos >= y->dim[d])
+            return -1;
+        to += pos * step;
+        step *= y->dim[d];
+        at /= size[d];
+    }
+    return to;
+}
+
+static size_t unpool_scratch(const struct accel_call *c)
+{
+    return (size_t)c->x[0].rank * sizeof(int64_t);
+}
+
+/* Y is 0 but where the places say. */
+static enum accel_err unpool_forward(const struct accel_call *c)
+{
+    const struct accel_window *w = c->node->params;
+    const struct accel_array *x = &c->x[0], *places = &c->x[1], *y = &c->y[0];
+    int64_t *size = c->scratch, total = 1;
+    if (accel_op_is_int(x) || !accel_op_is_int(places))
+        return accel_fail(ACCEL_ENOSUP, "elements of integers, or places that are none");
+    if (places->n != x->n || y->rank != x->rank)
+        return accel_fail(ACCEL_ESHAPE, "%lld places for %lld elements", (long long)places->n,
+                          (long long)x->n);
+    for (int d = 0; d < x->rank; d++) {
+        size[d] = x->dim[d];
+        if (d >= 2) {
+            int64_t stride = accel_window_stride(w, d - 2);
+            size[d] = accel_macs_mul(x->dim[d] - 1, stride);
+            size[d] = accel_macs_add(size[d], w->kernel[d - 2]);
+            if (w->pad)
+                size[d] -= w->pad[d - 2] + w->pad[w->n_pad / 2 + (size_t)(d - 2)];
+        }
+        total = accel_macs_mul(total, size[d]);
+    }
+    for (int64_t i = 0; i < y->n; i++)
+        ((real *)y->data)[i] = 0;
+    for (int64_t i = 0; i < x->n; i++) {
+        int64_t at = ((const int64_t *)places->data)[i];
+        int64_t to = at >= 0 && at < total ? placed(at, size, y) : -1;
+        if (to < 0)
+            return accel_fail(ACCEL_ESHAPE, "place %lld of %lld", (long long)at, (long long)total);
+        ((real *)y->data)[to] = ((const real *)x->data)[i];
+    }
     return ACCEL_OK;
-}
-
-static enum accel_err roi_pool_parse(struct accel_node *n, int opset)
-{
-    const int64_t *size;
-    size_t count;
-    (void)opset;
-    ACCEL_TRY(accel_attr_ints(&size, &count, n, "pooled_shape"));
-    if (count != 2)
-        return accel_fail(ACCEL_EMODEL, "attribute 'pooled_shape' has %zu entries instead of 2",
-                          count);
-    return roi_parsed(n, size[0], size[1]);
-}
-
-static enum accel_err roi_align_parse(struct accel_node *n, int opset)
-{
-    int64_t height, width;
-    (void)opset;
-    ACCEL_TRY(accel_attr_int(&height, n, "output_height", 1));
-    ACCEL_TRY(accel_attr_int(&width, n, "output_width", 1));
-    return roi_parsed(n, height, width);
-}
-
-/* [R C height width] for R regions, axis 0 of input 1. */
-static enum accel_err roi_infer(struct accel_node *n)
-{
-    const struct roi_params *p = n->params;
-    ACCEL_TRY(accel_operand_check_rank(n, 0, 4));
-    ACCEL_TRY(accel_operand_check_rank(n, 1, 2));
-    struct accel_dim y[4] = {accel_operand_dim(n, 1, 0), accel_operand_dim(n, 0, 1),
-                             accel_dim_of(p->height), accel_dim_of(p->width)};
-    return accel_result_dims(n, 0, accel_operand_dtype(n, 0), 4, y);
 }
 
 static const struct accel_attr_rule no_attrs[] = {{0}};
@@ -223,24 +227,11 @@ static const struct accel_attr_rule unpool_attrs[] = {
     {"pads", ACCEL_ATTR_INTS, 0},
     {"strides", ACCEL_ATTR_INTS, 0},
     {0}};
-static const struct accel_attr_rule roi_pool_attrs[] = {
-    {"pooled_shape", ACCEL_ATTR_INTS, ACCEL_REQUIRED}, {"spatial_scale", ACCEL_ATTR_FLOAT, 0}, {0}};
-static const struct accel_attr_rule roi_align_attrs[] = {
-    {"coordinate_transformation_mode", ACCEL_ATTR_STRING, 0},
-    {"mode", ACCEL_ATTR_STRING, 0},
-    {"output_height", ACCEL_ATTR_INT, 0},
-    {"output_width", ACCEL_ATTR_INT, 0},
-    {"sampling_ratio", ACCEL_ATTR_INT, 0},
-    {"spatial_scale", ACCEL_ATTR_FLOAT, 0},
-    {0}};
 
 static const char *const global_examples[] = {"2x3x4x4", "1x2x5", NULL};
 static const char *const q_examples[] = {"u8:2x3x4x4 scalar u8:scalar scalar u8:scalar", NULL};
 static const char *const unpool_examples[] = {"1x1x2x2 1x1x2x2 | kernel_shape=2,2 strides=2,2",
                                               NULL};
-static const char *const roi_pool_examples[] = {"1x3x8x8 2x5 | pooled_shape=2,2", NULL};
-static const char *const roi_align_examples[] = {"1x3x8x8 2x4 2 | output_height=2 output_width=3",
-                                                 NULL};
 
 static const enum global_kind is_average = GLOBAL_AVERAGE, is_max = GLOBAL_MAX, is_lp = GLOBAL_LP;
 
@@ -248,10 +239,6 @@ static const enum global_kind is_average = GLOBAL_AVERAGE, is_max = GLOBAL_MAX, 
     .name = (onnx), .domain = (dom), .since = (opset), .min_in = (n_in), .max_in = (most),         \
     .min_out = 1, .max_out = 1, .flags = (flag), .attrs = (rules), .parse = (read),                \
     .infer = (shapes), .examples = (eg), .forward = (fwd), .family = (what)
-#define ROW(...)                                                                                   \
-    {                                                                                              \
-        FIELDS(__VA_ARGS__)                                                                        \
-    }
 #define GLOBAL(onnx, flag, rules, what)                                                            \
     {                                                                                              \
         FIELDS(onnx, "", 1, 1, 1, flag, rules, global_parse, global_infer, global_examples,        \
@@ -267,12 +254,8 @@ const struct accel_op accel_op_ms_qlinearglobalaveragepool = {
     FIELDS("QLinearGlobalAveragePool", "com.microsoft", 1, 5, 5, 0, q_attrs, global_parse,
            global_infer, q_examples, q_global_forward, NULL),
     .holes = 1u << 2 | 1u << 4, .keep = 0x1e};
-const struct accel_op accel_op_maxunpool =
-    ROW("MaxUnpool", "", 9, 2, 3, 0, unpool_attrs, unpool_parse, unpool_infer, unpool_examples,
-        NULL, NULL);
-const struct accel_op accel_op_maxroipool =
-    ROW("MaxRoiPool", "", 1, 2, 2, ACCEL_OP_COMPARES, roi_pool_attrs, roi_pool_parse, roi_infer,
-        roi_pool_examples, NULL, NULL);
-const struct accel_op accel_op_roialign =
-    ROW("RoiAlign", "", 10, 3, 3, 0, roi_align_attrs, roi_align_parse, roi_infer,
-        roi_align_examples, NULL, NULL);
+const struct accel_op accel_op_maxunpool = {
+    FIELDS("MaxUnpool", "", 9, 2, 3, 0, unpool_attrs, unpool_parse, unpool_infer, unpool_examples,
+           unpool_forward, NULL),
+    .scratch = unpool_scratch,
+};

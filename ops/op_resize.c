@@ -1,4 +1,4 @@
-/* Resize, Upsample, GridSample, DepthToSpace, SpaceToDepth, Col2Im: images in another size.
+/* Resize, Upsample, DepthToSpace, SpaceToDepth: images in another size.
  *
  * A scale that is a whole number keeps symbols (2*H); other scales of a symbolic size go through
  * its trial values, like every size that is computed. */
@@ -389,35 +389,6 @@ static enum accel_err resize_forward(const struct accel_call *c)
     return ACCEL_OK;
 }
 
-/* ------------------------------------------------------------------------------ GridSample */
-
-static enum accel_err grid_infer(struct accel_node *n)
-{
-    int rank = accel_operand_rank(n, 0), grid = accel_operand_rank(n, 1);
-    struct accel_shape out;
-    if (rank >= 0 && grid >= 0 && rank != grid)
-        return accel_fail(ACCEL_ESHAPE, "input of rank %d, grid of rank %d", rank, grid);
-    if (rank >= 0 && rank < 3)
-        return accel_fail(ACCEL_ESHAPE, "input of rank %d", rank);
-    ACCEL_TRY(accel_shape_new(&out, n, rank));
-    for (int i = 0; i < rank; i++)
-        out.dim[i] = i < 2 ? accel_operand_dim(n, 0, i) : accel_operand_dim(n, 1, i - 1);
-    accel_result_set(n, 0, accel_operand_dtype(n, 0), out);
-    return ACCEL_OK;
-}
-
-static void grid_links(const struct accel_node *n, struct accel_links *l)
-{
-    int y = accel_link_out(n, 0);
-    accel_links_axes(l, 3, (const struct accel_axis[]){{0, 0}, {1, 0}, {y, 0}});
-    accel_links_pair(l, 0, 1, y, 1);
-}
-
-static void grid_zero(const struct accel_node *n, struct accel_zero *z)
-{
-    accel_zero_copy0(z, 0, 1, accel_link_out(n, 0), 1);
-}
-
 /* ------------------------------------------------------------------------------ blocks of pixels
  */
 
@@ -464,33 +435,6 @@ static enum accel_err blocks_infer(struct accel_node *n)
         else
             ACCEL_TRY(divided(&d[i], s, accel_operand_dim(n, 0, i), p->size));
     return accel_result_dims(n, 0, accel_operand_dtype(n, 0), 4, d);
-}
-
-/* ------------------------------------------------------------------------------ Col2Im */
-
-static enum accel_err col2im_infer(struct accel_node *n)
-{
-    struct accel_shape image, out = {-1, NULL};
-    struct accel_list block;
-    ACCEL_TRY(accel_operand_check_rank(n, 0, 3));
-    ACCEL_TRY(accel_shape_from_input(&image, n, 1));
-    ACCEL_TRY(accel_list_get(&block, n, NULL, 2));
-    if (image.rank >= 0) {
-        int64_t taps = 1;
-        ACCEL_TRY(accel_shape_new(&out, n, image.rank + 2));
-        out.dim[0] = accel_operand_dim(n, 0, 0);
-        for (int64_t i = 0; block.known && i < block.n; i++)
-            if (block.at[i] < 1 || __builtin_mul_overflow(taps, block.at[i], &taps))
-                return accel_fail(ACCEL_ESHAPE, "block_shape has the size %lld",
-                                  (long long)block.at[i]);
-        if (block.known)
-            ACCEL_TRY(
-                divided(&out.dim[1], accel_operand_symbols(n), accel_operand_dim(n, 0, 1), taps));
-        for (int i = 0; i < image.rank; i++)
-            out.dim[i + 2] = image.dim[i];
-    }
-    accel_result_set(n, 0, accel_operand_dtype(n, 0), out);
-    return ACCEL_OK;
 }
 
 /* Depth [N C' b b H W] (DCR) or [N C' b b H W] with the block behind the channel (CRD), seen from
@@ -556,18 +500,10 @@ static const struct accel_attr_rule upsample_attrs[] = {{"mode", ACCEL_ATTR_STRI
                                                         {"height_scale", ACCEL_ATTR_FLOAT, 0},
                                                         {"width_scale", ACCEL_ATTR_FLOAT, 0},
                                                         {0}};
-static const struct accel_attr_rule grid_attrs[] = {{"align_corners", ACCEL_ATTR_INT, 0},
-                                                    {"mode", ACCEL_ATTR_STRING, 0},
-                                                    {"padding_mode", ACCEL_ATTR_STRING, 0},
-                                                    {0}};
 static const struct accel_attr_rule depth_attrs[] = {
     {"blocksize", ACCEL_ATTR_INT, ACCEL_REQUIRED}, {"mode", ACCEL_ATTR_STRING, 0}, {0}};
 static const struct accel_attr_rule space_attrs[] = {
     {"blocksize", ACCEL_ATTR_INT, ACCEL_REQUIRED}, {"mode", ACCEL_ATTR_STRING, 0}, {0}};
-static const struct accel_attr_rule col2im_attrs[] = {{"dilations", ACCEL_ATTR_INTS, 0},
-                                                      {"pads", ACCEL_ATTR_INTS, 0},
-                                                      {"strides", ACCEL_ATTR_INTS, 0},
-                                                      {0}};
 
 #define ROW(op_name, first, n_min, n_max, rules, prs, inf, fam, eg, ...)                           \
     {                                                                                              \
@@ -584,9 +520,6 @@ const struct accel_op accel_op_upsample =
     ROW("Upsample", 1, 1, 2, upsample_attrs, resize_parse, resize_infer, NULL, "1x2x4x4 f[1,1,2,2]",
         .links = resize_links, .zero = resize_zero, .keep = 1u << 1, .forward = resize_forward,
         .scratch = resize_scratch);
-const struct accel_op accel_op_grid_sample =
-    ROW("GridSample", 16, 2, 2, grid_attrs, NULL, grid_infer, NULL, "1x2x4x4 1x6x7x2",
-        .links = grid_links, .zero = grid_zero);
 const struct accel_op accel_op_depth_to_space =
     ROW("DepthToSpace", 1, 1, 1, depth_attrs, blocks_parse, blocks_infer, "to space",
         "1x8x2x3 | blocksize=2", .flags = ACCEL_OP_MOVES, .links = blocks_links,
@@ -594,5 +527,3 @@ const struct accel_op accel_op_depth_to_space =
 const struct accel_op accel_op_space_to_depth = ROW(
     "SpaceToDepth", 1, 1, 1, space_attrs, blocks_parse, blocks_infer, NULL, "1x2x4x6 | blocksize=2",
     .flags = ACCEL_OP_MOVES, .links = blocks_links, .zero = blocks_zero, .forward = blocks_forward);
-const struct accel_op accel_op_col2im = ROW("Col2Im", 18, 3, 3, col2im_attrs, NULL, col2im_infer,
-                                            NULL, "1x10x12 [5,5] [1,5]", .flags = 0);

@@ -1,5 +1,5 @@
-/* ScatterElements (Scatter in opset 9) and ScatterND: a copy of the data in which elements or rows
- * are replaced, or joined with what is there by a reduction. */
+/* ScatterElements (Scatter in opset 9), ScatterND, TensorScatter: a copy of the data in which
+ * elements or rows are replaced, or joined with what is there by a reduction. */
 #include "ops/op_util.h"
 
 struct scatter {
@@ -136,10 +136,72 @@ static enum accel_err nd_forward(const struct accel_call *c)
     return ACCEL_OK;
 }
 
+/* ------------------------------------------------------------------ TensorScatter */
+
+static enum accel_err cache_infer(struct accel_node *n)
+{
+    const struct scatter *p = n->params;
+    int rank = accel_operand_rank(n, 0), axis;
+    if (rank >= 0) {
+        ACCEL_TRY(accel_operand_check_rank(n, 1, rank));
+        ACCEL_TRY(accel_axis_of(&axis, p->axis, rank));
+        if (axis == 0)
+            return accel_fail(ACCEL_EMODEL, "axis 0 is the batch");
+        for (int i = 0; i < rank && accel_operand_rank(n, 1) == rank; i++) {
+            struct accel_dim a = accel_operand_dim(n, 0, i), b = accel_operand_dim(n, 1, i);
+            if (i == axis ? a.n >= 0 && b.n > a.n : accel_dim_differs(a, b))
+                return accel_fail(ACCEL_ESHAPE, "axis %d of the update is %lld, the cache has %lld",
+                                  i, (long long)b.n, (long long)a.n);
+        }
+    }
+    ACCEL_TRY(accel_operand_check_vector(n, 2, accel_operand_dim(n, 0, 0), "write_indices"));
+    return accel_result_like(n, 0, accel_operand_dtype(n, 0), accel_operand(n, 0));
+}
+
+static enum accel_err cache_parse(struct accel_node *n, int opset)
+{
+    struct scatter *p = accel_op_params(n, sizeof *p);
+    const char *mode;
+    (void)opset;
+    if (!p)
+        return ACCEL_ENOMEM;
+    ACCEL_TRY(accel_attr_string(&mode, n, "mode", "linear"));
+    if (strcmp(mode, "linear") != 0 && strcmp(mode, "circular") != 0)
+        return accel_fail(ACCEL_EMODEL, "attribute 'mode' is '%.100s'", mode);
+    p->how = mode[0];
+    return accel_attr_int(&p->axis, n, "axis", -2);
+}
+
+/* A cache [B … T …] gets an update [B … S …] behind the write index of each sample; a circular one
+ * goes on at its start. */
+static enum accel_err cache_forward(const struct accel_call *c)
+{
+    const struct scatter *p = c->node->params;
+    const struct accel_array *x = &c->x[0], *u = &c->x[1], *y = &c->y[0];
+    const int64_t *start = c->node->n_in > 2 ? c->x[2].data : NULL;
+    int axis;
+    ACCEL_TRY(accel_axis_of(&axis, p->axis, x->rank));
+    int64_t T = x->dim[axis], S = u->dim[axis], inner = accel_array_span(x, axis + 1, x->rank);
+    int64_t rows = u->n && inner ? u->n / inner / S : 0, per = accel_array_span(u, 1, axis);
+    accel_array_copy(y, 0, x, 0, x->n);
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t from = start ? start[i / per] : 0;
+        if (from < 0 || from > (p->how == 'c' ? T - 1 : T - S))
+            return accel_fail(ACCEL_ESHAPE, "write index %lld for %lld rows of %lld",
+                              (long long)from, (long long)S, (long long)T);
+        for (int64_t s = 0; s < S; s++)
+            accel_array_copy(y, (i * T + (from + s) % T) * inner, u, (i * S + s) * inner, inner);
+    }
+    return ACCEL_OK;
+}
+
 static const struct accel_attr_rule elements_attrs[] = {
     {"axis", ACCEL_ATTR_INT, 0}, {"reduction", ACCEL_ATTR_STRING, 0}, {0}};
 static const struct accel_attr_rule scatter_attrs[] = {{"axis", ACCEL_ATTR_INT, 0}, {0}};
 static const struct accel_attr_rule nd_attrs[] = {{"reduction", ACCEL_ATTR_STRING, 0}, {0}};
+
+static const struct accel_attr_rule cache_attrs[] = {
+    {"axis", ACCEL_ATTR_INT, 0}, {"mode", ACCEL_ATTR_STRING, 0}, {0}};
 
 #define ROW(op_name, first, rules, inf, fwd, eg)                                                   \
     {                                                                                              \
@@ -155,3 +217,19 @@ const struct accel_op accel_op_scatter =
     ROW("Scatter", 9, scatter_attrs, elements_infer, elements_forward, "3x4 i64:2x4 2x4");
 const struct accel_op accel_op_scatter_nd =
     ROW("ScatterND", 11, nd_attrs, nd_infer, nd_forward, "5x4 i64:3x1 3x4");
+const struct accel_op accel_op_tensor_scatter = {
+    .name = "TensorScatter",
+    .domain = "",
+    .since = 24,
+    .min_in = 2,
+    .max_in = 3,
+    .min_out = 1,
+    .max_out = 1,
+    .flags = ACCEL_OP_MOVES,
+    .attrs = cache_attrs,
+    .parse = cache_parse,
+    .infer = cache_infer,
+    .forward = cache_forward,
+    .data_slots = 3,
+    .examples = (const char *const[]){"2x3x5x4 2x3x2x4 i64:2", "2x4x3 2x2x3 | mode=circular", NULL},
+};

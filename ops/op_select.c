@@ -1,5 +1,5 @@
 /* Operators that look at elements to decide which to take: TopK, ArgMax, ArgMin, NonZero, Compress,
- * Unique, OneHot, ReverseSequence, Trilu. */
+ * OneHot, ReverseSequence, Trilu. */
 #include <stdlib.h>
 
 #include "ops/arith.h"
@@ -114,8 +114,7 @@ static enum accel_err nonzero_forward(const struct accel_call *c)
     return ACCEL_OK;
 }
 
-/* ------------------------------------------------------------------------------ Compress, Unique
- */
+/* ------------------------------------------------------------------------------ Compress */
 
 static enum accel_err compress_infer(struct accel_node *n)
 {
@@ -128,23 +127,6 @@ static enum accel_err compress_infer(struct accel_node *n)
         d = accel_dim_of(0);
     for (int64_t i = 0; which.known && i < which.n; i++)
         d.n += which.at[i] != 0;
-    if (p->axis == INT64_MIN)
-        return accel_result_dims(n, 0, accel_operand_dtype(n, 0), 1, &d);
-    ACCEL_TRY(accel_result_like(n, 0, accel_operand_dtype(n, 0), accel_operand(n, 0)));
-    if (rank < 0 || !n->out[0])
-        return ACCEL_OK;
-    ACCEL_TRY(axis_or(&axis, n, 0, rank));
-    n->out[0]->shape.dim[axis] = d;
-    return ACCEL_OK;
-}
-
-static enum accel_err unique_infer(struct accel_node *n)
-{
-    const struct select *p = n->params;
-    struct accel_dim d = accel_dim_unknown();
-    int rank = accel_operand_rank(n, 0), axis;
-    for (int i = 1; i < n->n_out; i++)
-        ACCEL_TRY(accel_result_dims(n, i, ACCEL_I64, 1, &d));
     if (p->axis == INT64_MIN)
         return accel_result_dims(n, 0, accel_operand_dtype(n, 0), 1, &d);
     ACCEL_TRY(accel_result_like(n, 0, accel_operand_dtype(n, 0), accel_operand(n, 0)));
@@ -439,8 +421,6 @@ static const struct accel_attr_rule arg_attrs[] = {{"axis", ACCEL_ATTR_INT, 0},
                                                    {"select_last_index", ACCEL_ATTR_INT, 0},
                                                    {0}};
 static const struct accel_attr_rule axis_attrs[] = {{"axis", ACCEL_ATTR_INT, 0}, {0}};
-static const struct accel_attr_rule unique_attrs[] = {
-    {"axis", ACCEL_ATTR_INT, 0}, {"sorted", ACCEL_ATTR_INT, 0}, {0}};
 static const struct accel_attr_rule reverse_attrs[] = {
     {"batch_axis", ACCEL_ATTR_INT, 0}, {"time_axis", ACCEL_ATTR_INT, 0}, {0}};
 static const struct accel_attr_rule trilu_attrs[] = {{"upper", ACCEL_ATTR_INT, 0}, {0}};
@@ -469,8 +449,6 @@ const struct accel_op accel_op_non_zero =
 const struct accel_op accel_op_compress =
     ROW("Compress", 9, 2, 2, 1, 1, 0, axis_attrs, compress_infer, "3x4 bool:3 | axis=0",
         .forward = compress_forward, .size = compress_size);
-const struct accel_op accel_op_unique =
-    ROW("Unique", 11, 1, 1, 1, 4, 0, unique_attrs, unique_infer, "3x4 | axis=0", .forward = NULL);
 const struct accel_op accel_op_one_hot = ROW("OneHot", 9, 3, 3, 1, 1, 0, axis_attrs, onehot_infer,
                                              "i64:3 scalar[5] 2", .forward = onehot_forward);
 const struct accel_op accel_op_reverse_sequence =

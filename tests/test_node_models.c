@@ -16,6 +16,11 @@
 #define ROOT     "/usr/share/libonnx-testdata/data"
 #define MAX_LIST 2000
 
+/* Models whose stored outputs were written with 3 or 4 digits, or with 3.1415 for pi. */
+static const char *const rounded[] = {"test_blackmanwindow", "test_gridsample_bicubic",
+                                      "test_hammingwindow", "test_hannwindow", "test_roialign"};
+static bool is_rounded;
+
 static char *skip_text;
 
 /* "node/test_x" is listed. */
@@ -125,6 +130,8 @@ static const char *differs(const struct accel_array *got, const struct accel_arr
         }
     bool real = accel_dtype_find((int)got->dtype)->cls == ACCEL_CLASS_REAL;
     double wide = got->dtype == ACCEL_F16 ? 2e-3 : got->dtype == ACCEL_BF16 ? 1e-2 : 1e-4;
+    if (is_rounded && real)
+        wide = fmax(wide, 1e-3); /* ONNX's own tolerance */
     for (int64_t i = 0; i < got->n; i++) {
         double a, b;
         if (accel_dtype_find((int)got->dtype)->cls == ACCEL_CLASS_OTHER)
@@ -240,6 +247,9 @@ static int run_kind(const char *kind, int least)
     for (int i = 0; i < n; i++) {
         snprintf(path, sizeof path, ROOT "/%s/%s", kind, name[i]);
         bool skip = is_skipped(kind, name[i]);
+        is_rounded = false;
+        for (size_t k = 0; k < sizeof rounded / sizeof *rounded; k++)
+            is_rounded |= strncmp(name[i], rounded[k], strlen(rounded[k])) == 0;
         const char *why = run_model(path);
         if (!*why && !skip)
             ran++;
