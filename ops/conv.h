@@ -29,4 +29,9 @@ void accel_conv_zero(struct accel_zero *z, int64_t group, bool transposed);
  * counts for one group. */
 enum accel_err accel_conv_resize(struct accel_resize *r, int64_t group, int slot) ACCEL_CHECKED;
 
+/* The kernel of DeformConv (X, W, offset, B, mask -> Y), in two dimensions; ENOSUP for others. */
+enum accel_err accel_deform_forward(const struct accel_call *c, const struct accel_window *window,
+                                    int64_t offset_groups) ACCEL_CHECKED;
+size_t accel_deform_scratch(const struct accel_call *c);
+
 #endif

@@ -362,6 +362,12 @@ static enum accel_err fused_forward(const struct accel_call *c)
     return ACCEL_OK;
 }
 
+static enum accel_err deform_forward(const struct accel_call *c)
+{
+    const struct conv_params *p = c->node->params;
+    return accel_deform_forward(c, &p->w, p->offset_group);
+}
+
 #define WINDOW_ATTRS                                                                               \
     {"auto_pad", ACCEL_ATTR_STRING, 0}, {"dilations", ACCEL_ATTR_INTS, 0},                         \
         {"group", ACCEL_ATTR_INT, 0}, {"kernel_shape", ACCEL_ATTR_INTS, 0},                        \
@@ -398,7 +404,9 @@ static const char *const conv_examples[] = {"2x3x8x8 4x3x3x3 4 | pads=1,1,1,1",
 static const char *const integer_examples[] = {"2x3x8x8 4x3x3x3", NULL};
 static const char *const q_examples[] = {
     "2x3x8x8 scalar scalar 4x3x3x3 4 4 scalar scalar 4 | pads=1,1,1,1", NULL};
-static const char *const deform_examples[] = {"1x2x5x5 3x2x2x2 1x8x4x4", NULL};
+static const char *const deform_examples[] = {
+    "1x2x5x5 3x2x2x2 1x8x4x4",
+    "2x4x5x5 4x2x3x3 2x36x5x5 4 2x18x5x5 | group=2 offset_group=2 pads=1,1,1,1", NULL};
 
 #define FIELDS(onnx, dom, opset, least, most, rules, eg, fwd, ...)                                 \
     .name = (onnx), .domain = (dom), .since = (opset), .min_in = (least), .max_in = (most),        \
@@ -437,6 +445,8 @@ const struct accel_op accel_op_ms_qlinearconv = {
 const struct accel_op accel_op_ms_fusedconv =
     ROW("FusedConv", "com.microsoft", 1, 2, 4, fused_attrs, conv_examples, fused_forward, .w = 1,
         .b = 2);
-const struct accel_op accel_op_deformconv =
-    ROW("DeformConv", "", 19, 3, 5, deform_attrs, deform_examples, NULL, .w = 1, .b = 3,
-        .deform = true);
+const struct accel_op accel_op_deformconv = {
+    FIELDS("DeformConv", "", 19, 3, 5, deform_attrs, deform_examples, deform_forward, .w = 1,
+           .b = 3, .deform = true),
+    .scratch = accel_deform_scratch,
+};
