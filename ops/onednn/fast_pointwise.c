@@ -21,12 +21,26 @@ static enum accel_err add_leading(struct accel_dn_job *j, int i)
     return ACCEL_OK;
 }
 
+/* A call of the library takes 0.4 us, a plain one 0.03 us and half a nanosecond per element: few
+ * elements in rows that are only compared, added or multiplied stay plain. */
+static bool is_too_small(const struct accel_dn_job *j, enum accel_dn_algo algo)
+{
+    enum { FEW = 256 };
+    bool cheap = algo == ACCEL_DN_RELU || algo == ACCEL_DN_CLIP || algo == ACCEL_DN_LINEAR ||
+                 algo == ACCEL_DN_ABS || (algo >= ACCEL_DN_ADD && algo <= ACCEL_DN_DIV);
+    for (int i = 0; i < j->ask->n_operand; i++)
+        cheap = cheap && j->ask->in[i].kind == ACCEL_ROW_MAJOR;
+    return cheap && accel_shape_count(&j->ask->chain[0]->out[0]->shape) < FEW;
+}
+
 enum accel_err accel_dn_unary(struct accel_dn_job *j)
 {
     struct accel_dn_post step[2];
     int n_step;
     if (!accel_dn_function(step, &n_step, j, 0) || n_step > 1)
         return accel_fail(ACCEL_ENOSUP, "no such function");
+    if (is_too_small(j, step[0].algo))
+        return accel_fail(ACCEL_ENOSUP, "few elements");
     j->spec.kind = ACCEL_DN_ELTWISE;
     j->spec.algo = step[0].algo;
     j->spec.alpha = step[0].alpha;
@@ -77,6 +91,8 @@ enum accel_err accel_dn_binary(struct accel_dn_job *j)
     int of;
     if (!accel_dn_arithmetic(&algo, &swaps, n) || !n->in[0] || !n->in[1])
         return accel_fail(ACCEL_ENOSUP, "no arithmetic of two tensors");
+    if (is_too_small(j, algo))
+        return accel_fail(ACCEL_ENOSUP, "few elements");
     j->takes = 1;
     if (with_number(j, algo, &of)) {
         j->spec.kind = ACCEL_DN_ELTWISE;
