@@ -87,3 +87,8 @@ enum accel_err accel_tensor_set_values(struct accel_tensor *t, const double *val
     accel_tensor_set_edit(t, &v->edit);
     return ACCEL_OK;
 }
+
+bool accel_tensor_has_values(const struct accel_tensor *t)
+{
+    return t->edit && t->edit->ops == &ops;
+}

@@ -12,4 +12,7 @@ enum accel_err accel_tensor_values(double **out, const struct accel_tensor *t) A
  * there (freed). Type and dims stay. value [t->n] */
 enum accel_err accel_tensor_set_values(struct accel_tensor *t, const double *value) ACCEL_CHECKED;
 
+/* accel_tensor_set_values() was the last to change it. */
+bool accel_tensor_has_values(const struct accel_tensor *t);
+
 #endif

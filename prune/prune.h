@@ -24,6 +24,7 @@ struct accel_prune_row {
     const struct accel_cut *cut;           /* [rank] what channels it lost, or NULL */
     bool counted;                          /* the numbers below and above are filled in */
     bool by_data;     /* selected, and what goes waits for activations: accel_prune_row_fill() */
+    bool repaired;    /* it holds new numbers where it was not zeroed */
     double threshold; /* no magnitude above it was removed (for blocks: their mean); NAN: none */
     double max_abs;   /* of the finite elements before */
     uint64_t before[ACCEL_HISTOGRAM_BINS],

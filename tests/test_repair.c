@@ -173,6 +173,9 @@ START_TEST(what_can_be_brought_back_exactly_is)
     ck_assert_double_lt(number("repair\":{\"samples\":120,\"error_before"), 10);
     ck_assert_double_lt(number("error_after"), 1e-9);
     ck_assert_int_eq(count("\"status\":\"repaired\""), 1); /* nothing was cut before fc1 */
+    ck_assert_int_eq(count("\"repaired\":true"), 2);
+    ck_assert_int_eq(count("\"name\":\"fc2.bias\""), 1); /* changed: it has a row of its own */
+    ck_assert_int_eq(count("\"reason\":\"repaired\""), 1);
     end();
 }
 END_TEST

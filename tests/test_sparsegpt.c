@@ -133,6 +133,7 @@ static Suite *suite(void)
 {
     Suite *s = suite_create("sparsegpt");
     TCase *t = tcase_create("sparsegpt");
+    tcase_set_timeout(t, 60);
     tcase_add_test(t, a_share_of_all_entries_goes);
     tcase_add_test(t, of_every_m_channels_n_stay);
     tcase_add_test(t, a_copy_of_an_input_takes_over);

@@ -5,7 +5,6 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "graph/infer.h"
-#include "graph/tensor_values.h"
 #include "onnx/onnx.h"
 #include "prune/prune.h"
 #include "tools/data_prune.h"
@@ -13,6 +12,7 @@
 #include "tools/latency.h"
 #include "tools/progress.h"
 #include "tools/repair.h"
+#include "tools/repair_rows.h"
 #include "tools/report.h"
 #include "tools/sensitivity.h"
 #include "tools/tools.h"
@@ -66,6 +66,9 @@ struct prune {
     struct accel_prune_plan *plan;
     struct accel_coupled *coupled; /* or NULL */
     struct accel_repair repair;    /* samples 0: there was none */
+    struct accel_prune_row
+        *all; /* [n_all] rows with those of the repair; NULL: those of the plan */
+    int n_all;
     int64_t macs, macs_after;
     struct accel_out *report; /* the HTML file, not yet in place */
     struct accel_progress progress;
@@ -158,8 +161,8 @@ static enum accel_err show_report(struct prune *p, uint64_t size,
         .config_text = job->config->text,
         .set = job->opt.set.at,
         .n_set = job->opt.set.n,
-        .row = p->plan->row,
-        .n_row = p->plan->n_row,
+        .row = p->all ? p->all : p->plan->row,
+        .n_row = p->all ? p->n_all : p->plan->n_row,
         .totals = p->plan->totals,
         .coupled = p->coupled,
         .groups = job->opt.groups,
@@ -191,6 +194,8 @@ static enum accel_err make_report(struct prune *p, uint64_t size)
 {
     struct accel_differences d = {0};
     ACCEL_TRY(accel_prune_finish(p->plan, p->model));
+    if (p->repair.samples)
+        ACCEL_TRY(accel_repair_rows_all(&p->all, &p->n_all, p->plan, p->model, &p->repair));
     struct accel_latency l;
     enum accel_err err = p->job->opt.check ? check(&d, p) : ACCEL_OK;
     if (!err && p->job->opt.latency)
@@ -316,22 +321,6 @@ static enum accel_err choose(struct prune *p)
     return err;
 }
 
-/* The numbers "after" of weights that were zeroed and then repaired. */
-static enum accel_err count_rows(struct accel_prune_plan *plan)
-{
-    for (int i = 0; i < plan->n_row; i++) {
-        struct accel_prune_row *row = &plan->row[i];
-        const struct accel_tensor *t = row->target->tensor;
-        double *after;
-        if (!row->counted || row->cut || !t->edit || !accel_dtype_is_float(t->dtype))
-            continue;
-        ACCEL_TRY(accel_tensor_values(&after, t));
-        accel_prune_row_fill(row, NULL, after);
-        accel_free(after);
-    }
-    return ACCEL_OK;
-}
-
 /* What pruning cost comes back from activations; no labels are looked at. */
 static enum accel_err repair(struct prune *p)
 {
@@ -351,7 +340,7 @@ static enum accel_err repair(struct prune *p)
     if (!c->repair && !c->bn_reestimate)
         return ACCEL_OK;
     ACCEL_TRY(accel_repair_run(&p->repair, p->job, p->model, &how));
-    ACCEL_TRY(count_rows(p->plan));
+    ACCEL_TRY(accel_repair_rows_mark(p->plan, &p->repair));
     accel_job_note(p->job, "repaired");
     return ACCEL_OK;
 }
@@ -456,6 +445,7 @@ static enum accel_err run(struct accel_job *job)
     struct prune p = {.job = job, .input = job->opt.arg.at[0]};
     enum accel_err err = prune(&p);
     accel_out_close(p.report);
+    accel_free(p.all);
     accel_repair_clear(&p.repair);
     accel_coupled_free(p.coupled);
     accel_prune_plan_free(p.plan);

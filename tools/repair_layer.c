@@ -267,13 +267,22 @@ static const char *find_kept(struct walk *w, struct accel_repair_layer *l)
     return NULL;
 }
 
+/* v, or what it is passed on from, is a constant. */
+static bool is_constant(const struct accel_value *v)
+{
+    while (v && !v->tensor && v->producer && v->producer->op && v->producer->op->carry &&
+           v->producer->n_in)
+        v = v->producer->in[0];
+    return v && v->tensor;
+}
+
 static enum accel_err look_at(struct walk *w, struct accel_node *n)
 {
     struct accel_repair_layer l = {.node = n};
     const char *why;
     bool known = accel_unfold_init(&l.u, &why, n);
-    if (!known && !why)
-        return ACCEL_OK;
+    if ((!known && !why) || !(is_constant(n->in[l.u.w_slot]) || is_constant(n->in[0])))
+        return ACCEL_OK; /* no layer: a product of two results */
     const struct accel_value *stored = n->in[l.u.w_slot];
     bool masked = stored->tensor ? stored->tensor->edit != NULL
                                  : stored->producer && value_changed(w, stored);

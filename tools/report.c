@@ -104,6 +104,8 @@ static void json_row(struct accel_json *j, const struct accel_prune_row *row)
     json_ints(j, "new_shape", t->tensor->rank, t->tensor->dim);
     accel_json_text(j, "status", row->pruned ? "pruned" : "kept");
     accel_json_text(j, "reason", row->reason);
+    if (row->repaired)
+        accel_json_bool(j, "repaired", true);
     accel_json_number(j, "requested", row->requested);
     accel_json_number(j, "achieved", row->achieved);
     accel_json_uint(j, "zeros", row->zeros_after);
