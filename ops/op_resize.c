@@ -328,13 +328,15 @@ static enum accel_err read_sampling(struct sampling *s, const struct accel_call 
     return ACCEL_OK;
 }
 
-/* The taps of all output positions of all axes, one axis after the other. */
+/* The taps of all output positions of all axes, one axis after the other; a row of sums per axis;
+ * which positions are inside. */
 static size_t resize_scratch(const struct accel_call *c)
 {
-    size_t n = 0;
-    for (int d = 0; d < c->x[0].rank; d++)
+    size_t n = 0, rank = (size_t)c->x[0].rank;
+    for (size_t d = 0; d < rank; d++)
         n += (size_t)c->y[0].dim[d];
-    return n * (TAPS * sizeof(struct tap) + 1);
+    size_t row = rank ? (size_t)c->y[0].dim[rank - 1] : 0;
+    return n * (TAPS * sizeof(struct tap) + 1) + rank * row * sizeof(double);
 }
 
 /* One output element: the sum over the taps of axes d … rank - 1. */
@@ -350,42 +352,118 @@ static double blend(const struct accel_array *x, struct tap *const *t, int d, in
     return sum;
 }
 
-static enum accel_err resize_forward(const struct accel_call *c)
+/* A row of n output elements: blend()'s sums for all columns at a time. `row`: room for a row per
+ * axis from d on; the result is in the first. */
+static void blend_row(double *row, int64_t n, const struct accel_array *x, struct tap *const *t,
+                      int d, int64_t at)
+{
+    if (d == x->rank - 1) {
+        const real *from = (const real *)x->data + at * x->dim[d];
+        for (int64_t o = 0; o < n; o++) {
+            const struct tap *own = t[d] + o * TAPS;
+            double sum = 0;
+            for (int i = 0; i < TAPS; i++)
+                if (own[i].weight != 0)
+                    sum += own[i].weight * (double)from[own[i].at];
+            row[o] = sum;
+        }
+        return;
+    }
+    if (t[d][0].weight == 1 && t[d][1].weight == 0 && t[d][2].weight == 0 && t[d][3].weight == 0) {
+        blend_row(row, n, x, t, d + 1, at * x->dim[d] + t[d][0].at);
+        return;
+    }
+    for (int64_t o = 0; o < n; o++)
+        row[o] = 0;
+    for (int i = 0; i < TAPS; i++) {
+        if (t[d][i].weight == 0)
+            continue;
+        blend_row(row + n, n, x, t, d + 1, at * x->dim[d] + t[d][i].at);
+        for (int64_t o = 0; o < n; o++)
+            row[o] += t[d][i].weight * row[n + o];
+    }
+}
+
+/* Where each axis' taps are, and what lies outside. */
+struct tables {
+    struct tap *taps[MAX_AXES];
+    const char *inside[MAX_AXES];
+    double outside;
+};
+
+/* Row after row of a tensor of reals. */
+static void resize_rows(const struct accel_call *c, const struct tables *s, double *room)
 {
     const struct accel_array *x = &c->x[0], *y = &c->y[0];
-    struct axis a[MAX_AXES];
-    struct sampling s;
-    struct tap *table[MAX_AXES], *here[MAX_AXES], *free_tap = c->scratch;
-    size_t total = 0, base[MAX_AXES];
-    if (x->rank > MAX_AXES)
-        return accel_fail(ACCEL_ENOSUP, "rank %d", x->rank);
-    ACCEL_TRY(read_axes(a, c));
-    ACCEL_TRY(read_sampling(&s, c));
-    for (int d = 0; d < x->rank; d++) {
-        base[d] = total;
-        total += (size_t)y->dim[d];
+    struct tap *here[MAX_AXES];
+    int last = x->rank - 1;
+    int64_t n = y->dim[last];
+    here[last] = s->taps[last];
+    for (int64_t i = 0; i < y->n; i += n) {
+        int64_t rest = i / n;
+        bool in = true;
+        for (int d = last - 1; d >= 0; d--) {
+            int64_t o = rest % y->dim[d];
+            rest /= y->dim[d];
+            here[d] = s->taps[d] + o * TAPS;
+            in = in && s->inside[d][o];
+        }
+        if (in)
+            blend_row(room, n, x, here, 0, 0);
+        for (int64_t o = 0; o < n; o++)
+            ((real *)y->data)[i + o] = (real)(in && s->inside[last][o] ? room[o] : s->outside);
     }
-    char *inside = (char *)(free_tap + total * TAPS);
-    for (int d = 0; d < x->rank; d++) {
-        table[d] = free_tap + base[d] * TAPS;
-        for (int64_t o = 0; o < y->dim[d]; o++)
-            inside[base[d] + (size_t)o] = sample(table[d] + o * TAPS, &a[d], &s, o);
-    }
+}
+
+/* Element after element, for integers and scalars. */
+static void resize_elements(const struct accel_call *c, const struct tables *s)
+{
+    const struct accel_array *x = &c->x[0], *y = &c->y[0];
+    struct tap *here[MAX_AXES];
     for (int64_t i = 0; i < y->n; i++) {
         int64_t rest = i;
         bool in = true;
         for (int d = x->rank - 1; d >= 0; d--) {
             int64_t o = rest % y->dim[d];
             rest /= y->dim[d];
-            here[d] = table[d] + o * TAPS;
-            in = in && inside[base[d] + (size_t)o];
+            here[d] = s->taps[d] + o * TAPS;
+            in = in && s->inside[d][o];
         }
-        double v = in ? blend(x, here, 0, 0) : s.extrapolation;
+        double v = in ? blend(x, here, 0, 0) : s->outside;
         if (accel_op_is_int(y))
             ((int64_t *)y->data)[i] = accel_int_wrap((int64_t)v, y->dtype);
         else
             ((real *)y->data)[i] = (real)v;
     }
+}
+
+static enum accel_err resize_forward(const struct accel_call *c)
+{
+    const struct accel_array *x = &c->x[0], *y = &c->y[0];
+    struct axis a[MAX_AXES];
+    struct sampling s;
+    struct tables t;
+    struct tap *free_tap = c->scratch;
+    size_t total = 0;
+    if (x->rank > MAX_AXES)
+        return accel_fail(ACCEL_ENOSUP, "rank %d", x->rank);
+    ACCEL_TRY(read_axes(a, c));
+    ACCEL_TRY(read_sampling(&s, c));
+    for (int d = 0; d < x->rank; d++)
+        total += (size_t)y->dim[d];
+    double *room = (double *)(free_tap + total * TAPS);
+    char *inside = (char *)(room + (x->rank ? x->rank * y->dim[x->rank - 1] : 0));
+    for (int d = 0; d < x->rank; d++) {
+        t.taps[d] = free_tap;
+        t.inside[d] = inside;
+        for (int64_t o = 0; o < y->dim[d]; o++, free_tap += TAPS)
+            *inside++ = sample(free_tap, &a[d], &s, o);
+    }
+    t.outside = s.extrapolation;
+    if (x->rank && y->n && !accel_op_is_int(x) && !accel_op_is_int(y))
+        resize_rows(c, &t, room);
+    else
+        resize_elements(c, &t);
     return ACCEL_OK;
 }
 
