@@ -102,11 +102,14 @@ def encoder(path, layers=6, d=256, h=4, seq=128):
 MADE = {"resnet18": lambda p: resnet(p, [2, 2, 2, 2], False), "resnet50": lambda p: resnet(p, [3, 4, 6, 3], True), "mobilenetv2": mobilenetv2, "encoder": encoder}
 
 
+TYPES = {"tensor(float)": np.float32, "tensor(int64)": np.int64}
+
+
 def peer(path, batch, seconds):
     o = ort.SessionOptions()
     o.intra_op_num_threads = o.inter_op_num_threads = 1
     f = ort.InferenceSession(path, o, providers=["CPUExecutionProvider"])
-    feed = {i.name: (np.arange(np.prod(s)) * 2654435761 % 1024 / 1024).astype(np.float32).reshape(s) for i in f.get_inputs() for s in [[d if isinstance(d, int) else batch for d in i.shape]]}
+    feed = {i.name: (np.arange(np.prod(s)) * 2654435761 % 1024 / 1024).astype(TYPES[i.type]).reshape(s) for i in f.get_inputs() for s in [[d if isinstance(d, int) else batch for d in i.shape]]}
     f.run(None, feed)
     t, end = [], time.process_time() + seconds
     while time.process_time() < end or len(t) < 5:
