@@ -18,6 +18,7 @@ struct accel_net {
     struct accel_prune_config *config;
     struct accel_prune_plan *plan;
     bool written; /* the plan's numbers are complete */
+    bool broken;  /* a cut failed half way: the model is no model any more */
 };
 
 const char *accel_version(void)
@@ -84,6 +85,8 @@ static enum accel_err check_config(const struct accel_prune_config *c)
     const struct accel_config *k = c->repair ? c->repair : c->bn_reestimate;
     if (c->by_data)
         return accel_fail(ACCEL_EARG, "pruner '%s' is for the command accel-prune", c->pruner);
+    if (!k && c->target)
+        k = accel_config_find(c->target, "accuracy_drop");
     return k ? accel_config_fail(k, true, "%s is for the command accel-prune", k->key) : ACCEL_OK;
 }
 
@@ -99,15 +102,19 @@ int accel_net_prune(struct accel_net *net, const char *config)
     if (!err)
         err = check_config(parsed);
     if (!err)
-        err = accel_prune_build(&net->plan, net->model, parsed, &net->model->log);
-    if (err) {
+        err = accel_prune_choose(&net->plan, net->model, parsed, NULL, &net->model->log);
+    if (!err && net->plan->channels) {
+        err = accel_prune_cut(net->plan, net->model);
+        net->broken = err != ACCEL_OK;
+    }
+    if (err && !net->broken) {
         accel_prune_config_free(parsed);
         accel_config_free(file);
         return status_of(err, net->model->path);
     }
     net->file = file;
-    net->config = parsed;
-    return 0;
+    net->config = parsed; /* also behind a cut that failed: what is half changed refers to them */
+    return err ? status_of(err, net->model->path) : 0;
 }
 
 static enum accel_err finish(void *ctx, const struct accel_onnx_written *written)
@@ -128,6 +135,9 @@ int accel_net_write(struct accel_net *net, const char *path)
         .ready_ctx = net,
     };
     struct accel_onnx_written written;
+    if (net->broken)
+        return accel_err_status(
+            accel_fail(ACCEL_EARG, "pruning this network failed: read it again"));
     enum accel_err err = accel_onnx_write(&written, net->model, path, &how);
     net->written = net->written || !err;
     return status_of(err, path);
@@ -156,7 +166,7 @@ int accel_net_weight_get(struct accel_net_weight *out, const struct accel_net *n
         .pruned = r->pruned,
         .requested = r->requested,
         .achieved = r->achieved,
-        .elements = r->n,
+        .elements = r->target->tensor->n,
         .zeros = r->zeros_after,
     };
     return 1;

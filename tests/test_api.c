@@ -98,6 +98,33 @@ START_TEST(every_linear_layer_but_the_last_loses_30_percent)
 }
 END_TEST
 
+START_TEST(channels_are_cut_out_of_the_network)
+{
+    struct accel_net_weight w;
+    ck_assert_int_eq(accel_net_read(&net, in), 0);
+    ck_assert_int_eq(accel_net_prune(net, "{\"pruner\": \"l1_norm\", \"config_list\": "
+                                          "[{\"op_types\": [\"Linear\"], \"sparse_ratio\": 0.5}]}"),
+                     0);
+    ck_assert_int_eq(accel_net_write(net, out), 0);
+    ck_assert_int_eq(accel_net_weight_get(&w, net, 0), 1);
+    ck_assert_str_eq(w.name, "layer1.weight");
+    ck_assert_double_eq(w.achieved, 0.5);
+    uint64_t params = accel_net_params(net), elements = w.elements;
+    accel_net_free(net);
+    struct accel_net_numbers n;
+    ck_assert_int_eq(accel_net_read(&net, out), 0);
+    ck_assert_int_eq(accel_net_count(&n, net), 0);
+    ck_assert_uint_eq(n.params, params);
+    ck_assert_uint_lt(n.params, MLP4_MACS / 2);
+    ck_assert_uint_eq(elements % 784, 0);
+    ck_assert_int_eq(accel_net_prune(net,
+                                     "{\"pruner\": \"l1_norm\", \"target\": {\"accuracy_drop\": "
+                                     "0.1}, \"config_list\": [{\"op_types\": [\"Linear\"]}]}"),
+                     1);
+    ck_assert(strstr(accel_error(), "accuracy_drop is for the command"));
+}
+END_TEST
+
 START_TEST(a_wrong_config_leaves_the_network_usable)
 {
     ck_assert_int_eq(accel_net_read(&net, in), 0);
@@ -165,6 +192,7 @@ static Suite *suite(void)
     tcase_add_checked_fixture(t, begin, tidy);
     tcase_add_test(t, numbers_are_those_of_the_file);
     tcase_add_test(t, every_linear_layer_but_the_last_loses_30_percent);
+    tcase_add_test(t, channels_are_cut_out_of_the_network);
     tcase_add_test(t, a_wrong_config_leaves_the_network_usable);
     tcase_add_test(t, statuses_are_those_of_the_programs);
     tcase_add_test(t, every_failed_allocation_is_a_status_and_no_file);

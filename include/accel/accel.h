@@ -64,7 +64,9 @@ ACCEL_API int accel_net_count(struct accel_net_numbers *out, struct accel_net *n
 
 /* Plans pruning. `config`: a file name, or the config itself when it starts with { or [. Once per
  * network: pruning again means reading the result. 1 with FILE:LINE:COL in the text for a config
- * that is wrong or names what the model does not have; the network then is as it was. */
+ * that is wrong or names what the model does not have; the network then is as it was. After any other
+ * failure it can only be freed. Pruners that score channels cut them out of the network. What looks
+ * at data (repair, scores of activations, accuracy) is for the command accel-prune: 1. */
 ACCEL_API int accel_net_prune(struct accel_net *net, const char *config);
 
 /* Writes the model as planned; `path` may be the one it was read from. All of the file or nothing.
@@ -81,8 +83,8 @@ struct accel_net_weight {
     const char *reason;       /* why it was pruned or kept */
     int pruned;               /* 0: kept */
     double requested;         /* share of zeros asked for; NaN when none was */
-    double achieved;          /* share removed */
-    uint64_t elements, zeros; /* after */
+    double achieved;          /* share removed: of elements, or of output channels */
+    uint64_t elements, zeros; /* after; fewer elements where channels were cut out */
 };
 
 /* Weight number `index`; 0 when there is none. Known after accel_net_prune() and accel_net_write().
