@@ -21,6 +21,15 @@ static const char *set_fate(char *buf, size_t size, const struct accel_coupled_s
     return buf;
 }
 
+/* The number in the first row of a set only. */
+static void add_once(struct accel_table *t, bool first, int number)
+{
+    if (first)
+        accel_table_add(t, "%d", number);
+    else
+        accel_table_add(t, "%s", "");
+}
+
 void accel_report_groups_text(struct accel_str *out, const struct accel_coupled *c, int width,
                               bool color)
 {
@@ -40,9 +49,9 @@ void accel_report_groups_text(struct accel_str *out, const struct accel_coupled 
     for (int i = 0; i < c->n_set; i++) {
         const struct accel_coupled_set *s = &c->set[i];
         for (size_t k = 0; k < s->n_axis; k++) {
-            accel_table_add(&t, k ? "" : "%d", i + 1);
-            accel_table_add(&t, k ? "" : "%d", s->n);
-            accel_table_add(&t, k ? "" : "%d", s->cut);
+            add_once(&t, k == 0, i + 1);
+            add_once(&t, k == 0, s->n);
+            add_once(&t, k == 0, s->cut);
             accel_table_add(&t, "%s", k ? "" : set_fate(text, sizeof text, s));
             accel_table_add(&t, "%s", s->axis[k].name);
             accel_table_add(&t, "%d", s->axis[k].axis);
