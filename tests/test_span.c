@@ -113,6 +113,7 @@ static Suite *suite(void)
 {
     Suite *s = suite_create("span");
     TCase *t = tcase_create("span");
+    tcase_set_timeout(t, 120); /* beside other work, and under the sanitizers */
     tcase_add_test(t, a_chain_needs_two_places_however_long_it_is);
     tcase_add_test(t, random_lives_never_overlap_and_waste_little);
     tcase_add_test(t, sizes_past_64_bits_and_failing_memory_are_errors);
