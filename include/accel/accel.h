@@ -64,9 +64,9 @@ ACCEL_API int accel_net_count(struct accel_net_numbers *out, struct accel_net *n
 
 /* Plans pruning. `config`: a file name, or the config itself when it starts with { or [. Once per
  * network: pruning again means reading the result. 1 with FILE:LINE:COL in the text for a config
- * that is wrong or names what the model does not have; the network then is as it was. After any other
- * failure it can only be freed. Pruners that score channels cut them out of the network. What looks
- * at data (repair, scores of activations, accuracy) is for the command accel-prune: 1. */
+ * that is wrong or names what the model does not have; the network then is as it was. After any
+ * other failure it can only be freed. Pruners that score channels cut them out of the network. What
+ * looks at data (repair, scores of activations, accuracy) is for the command accel-prune: 1. */
 ACCEL_API int accel_net_prune(struct accel_net *net, const char *config);
 
 /* Writes the model as planned; `path` may be the one it was read from. All of the file or nothing.
