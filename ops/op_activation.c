@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/threads.h"
 #include "graph/attr.h"
 #include "ops/arith.h"
 #include "ops/link_util.h"
@@ -77,10 +78,23 @@ static enum accel_err infer(struct accel_node *n)
                              accel_operand(n, 0));
 }
 
+/* Elements from … to - 1 of a float operand. */
+static void run_floats(void *ctx, int64_t from, int64_t to)
+{
+    const struct accel_call *c = ctx;
+    const struct activation *f = c->node->op->family;
+    const struct activation_params *p = c->node->params;
+    const real *in = c->x[0].data;
+    for (int64_t i = from; i < to; i++)
+        if (f->out == ACCEL_BOOL)
+            ((int64_t *)c->y[0].data)[i] = f->f(in[i], p) != 0;
+        else
+            ((real *)c->y[0].data)[i] = f->f(in[i], p);
+}
+
 static enum accel_err forward(const struct accel_call *c)
 {
     const struct activation *f = c->node->op->family;
-    const struct activation_params *p = c->node->params;
     const struct accel_array *x = &c->x[0], *y = &c->y[0];
     if (accel_op_is_int(x)) {
         if (!f->fi)
@@ -91,16 +105,8 @@ static enum accel_err forward(const struct accel_call *c)
             out[i] = f->fi(in[i]);
         return ACCEL_OK;
     }
-    const real *in = x->data;
-    if (f->out == ACCEL_BOOL) {
-        int64_t *out = y->data;
-        for (int64_t i = 0; i < x->n; i++)
-            out[i] = f->f(in[i], p) != 0;
-        return ACCEL_OK;
-    }
-    real *out = y->data;
-    for (int64_t i = 0; i < x->n; i++)
-        out[i] = f->f(in[i], p);
+    struct accel_call call = *c;
+    accel_threads_run(run_floats, &call, x->n, 8);
     return ACCEL_OK;
 }
 

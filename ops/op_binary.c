@@ -6,6 +6,7 @@
  * output's width. Mod, Pow and BitShift, which need more than a function, are in op_power.c. */
 #include <math.h>
 
+#include "base/threads.h"
 #include "graph/attr.h"
 #include "ops/arith.h"
 #include "ops/binary.h"
@@ -116,6 +117,39 @@ static enum accel_err forward_int(const struct accel_call *c, int a_at, int b_at
     return ACCEL_OK;
 }
 
+/* A float operation and where its operands' axes begin in the result's. */
+struct floats {
+    const struct accel_call *call;
+    int a_at, b_at;
+    bool a_whole, b_whole; /* as large as the result: no stretching */
+};
+
+static bool is_whole(const struct accel_array *x, const struct accel_array *y)
+{
+    bool same = x->rank == y->rank;
+    for (int i = 0; same && i < x->rank; i++)
+        same = x->dim[i] == y->dim[i];
+    return same;
+}
+
+static void run_floats(void *ctx, int64_t from, int64_t to)
+{
+    const struct floats *p = ctx;
+    const struct accel_call *c = p->call;
+    const struct binary *f = c->node->op->family;
+    const struct accel_array *y = &c->y[0];
+    const real *a = c->x[0].data, *b = c->x[1].data;
+    for (int64_t i = from; i < to; i++) {
+        int64_t k = p->a_whole ? i : accel_op_meet(&c->x[0], y, p->a_at, i);
+        int64_t l = p->b_whole ? i : accel_op_meet(&c->x[1], y, p->b_at, i);
+        real v = f->f(a[k], b[l]);
+        if (f->out == ACCEL_BOOL)
+            ((int64_t *)y->data)[i] = v != 0;
+        else
+            ((real *)y->data)[i] = v;
+    }
+}
+
 static enum accel_err forward(const struct accel_call *c)
 {
     const struct binary *f = c->node->op->family;
@@ -128,15 +162,8 @@ static enum accel_err forward(const struct accel_call *c)
         return forward_int(c, a_at, b_at);
     if (!f->f)
         return accel_fail(ACCEL_ENOSUP, "%s has no float form", c->node->op_type);
-    const real *a = c->x[0].data, *b = c->x[1].data;
-    for (int64_t i = 0; i < y->n; i++) {
-        real v =
-            f->f(a[accel_op_meet(&c->x[0], y, a_at, i)], b[accel_op_meet(&c->x[1], y, b_at, i)]);
-        if (f->out == ACCEL_BOOL)
-            ((int64_t *)y->data)[i] = v != 0;
-        else
-            ((real *)y->data)[i] = v;
-    }
+    struct floats p = {c, a_at, b_at, is_whole(&c->x[0], y), is_whole(&c->x[1], y)};
+    accel_threads_run(run_floats, &p, y->n, 8);
     return ACCEL_OK;
 }
 

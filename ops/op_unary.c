@@ -5,6 +5,7 @@
  * constant propagation takes as "not known". Those with attributes are in op_activation.c. */
 #include <math.h>
 
+#include "base/threads.h"
 #include "ops/arith.h"
 #include "ops/link_util.h"
 #include "ops/operand.h"
@@ -16,11 +17,30 @@ struct unary {
     enum accel_dtype out; /* UNDEFINED: that of the input */
 };
 
+#define FLOAT_COST 8 /* operations of a function, roughly */
+
 static enum accel_err infer(struct accel_node *n)
 {
     const struct unary *u = n->op->family;
     return accel_result_like(n, 0, u->out != ACCEL_UNDEFINED ? u->out : accel_operand_dtype(n, 0),
                              accel_operand(n, 0));
+}
+
+/* Elements from … to - 1 of a float operand. */
+static void run_floats(void *ctx, int64_t from, int64_t to)
+{
+    const struct accel_call *c = ctx;
+    const struct unary *u = c->node->op->family;
+    const real *in = c->x[0].data;
+    if (u->out == ACCEL_BOOL) {
+        int64_t *out = c->y[0].data;
+        for (int64_t i = from; i < to; i++)
+            out[i] = u->f(in[i]) != 0;
+        return;
+    }
+    real *out = c->y[0].data;
+    for (int64_t i = from; i < to; i++)
+        out[i] = u->f(in[i]);
 }
 
 static enum accel_err forward(const struct accel_call *c)
@@ -38,16 +58,8 @@ static enum accel_err forward(const struct accel_call *c)
     }
     if (!u->f)
         return accel_fail(ACCEL_ENOSUP, "%s has no float form", c->node->op_type);
-    const real *in = x->data;
-    if (u->out == ACCEL_BOOL) {
-        int64_t *out = y->data;
-        for (int64_t i = 0; i < x->n; i++)
-            out[i] = u->f(in[i]) != 0;
-        return ACCEL_OK;
-    }
-    real *out = y->data;
-    for (int64_t i = 0; i < x->n; i++)
-        out[i] = u->f(in[i]);
+    struct accel_call call = *c;
+    accel_threads_run(run_floats, &call, x->n, FLOAT_COST);
     return ACCEL_OK;
 }
 

@@ -127,6 +127,10 @@ START_TEST(plain_kernels_give_the_same_bits_for_any_number_of_threads)
         {"MatMul", "3x33x40 40x29"},
         {"Gemm", "37x64 50x64 50 | transB=1"},
         {"MatMulInteger", "u8:33x65 u8:65x31"},
+        {"Add", "40x500 500"},
+        {"Div", "40x500 40x500"},
+        {"Tanh", "40x500"},
+        {"Elu", "40x500"},
         {"ConvInteger", "u8:1x4x15x15 u8:6x4x3x3"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
