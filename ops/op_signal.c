@@ -8,6 +8,7 @@
 #include "graph/attr.h"
 #include "graph/constprop.h"
 #include "ops/arith.h"
+#include "ops/fourier.h"
 #include "ops/operand.h"
 #include "ops/real.h"
 
@@ -232,70 +233,87 @@ struct line {
     bool from_half; /* inverse of the first half of a symmetric spectrum: the output is real */
 };
 
-/* Sum over the points of x[i] * e^(-+ 2 pi j i k / L). */
-static void bin(double sum[2], const struct line *t, int64_t k)
+static void transform(const struct line *t, double *v)
 {
-    double a = TWO_PI * (double)k / (double)t->L * (t->inverse ? 1 : -1);
-    double wr = cos(a), wi = sin(a), r = 1, i = 0;
-    sum[0] = sum[1] = 0;
-    for (int64_t at = 0; at < t->n && at < t->L; at++) {
+    double scale = t->inverse ? 1 / (double)t->L : 1;
+    for (int64_t k = 0; k < t->L; k++) {
+        bool mirrored = t->from_half && 2 * k > t->L; /* the conjugate of its mirror image */
+        int64_t at = mirrored ? t->L - k : k;
         const real *x = &t->x[at * t->x_step];
-        double scale = t->window ? (double)t->window[at] : 1;
-        double xr = (double)x[0] * scale, xi = t->complex ? (double)x[1] * scale : 0;
-        /* the other half is the mirror image, and adds the conjugate */
-        if (t->from_half && at > 0 && 2 * at < t->L) {
-            xr *= 2;
-            xi *= 2;
-        }
-        if (!t->from_half || 2 * at <= t->L) {
-            sum[0] += xr * r - xi * i;
-            sum[1] += xr * i + xi * r;
-        }
-        double next = r * wr - i * wi;
-        i = r * wi + i * wr;
-        r = next;
+        double by = at >= t->n ? 0 : t->window ? (double)t->window[at] : 1;
+        v[2 * k] = at < t->n ? (double)x[0] * by : 0;
+        v[2 * k + 1] = at < t->n && t->complex ? (double)x[1] * by : 0;
+        if (mirrored)
+            v[2 * k + 1] = -v[2 * k + 1];
+    }
+    accel_fourier(v, t->L, t->inverse ? 1 : -1);
+    for (int64_t k = 0; k < t->bins; k++) {
+        t->y[k * t->y_step] = (real)(v[2 * k] * scale);
+        if (!t->from_half)
+            t->y[k * t->y_step + 1] = (real)(v[2 * k + 1] * scale);
     }
 }
 
-static void transform(const struct line *t)
+/* Points of the transform: as the second input says, else all. 0: no such number. */
+static int64_t points(const struct accel_call *c, int64_t otherwise)
 {
-    double sum[2], scale = t->inverse ? 1 / (double)t->L : 1;
-    for (int64_t k = 0; k < t->bins; k++) {
-        bin(sum, t, k);
-        t->y[k * t->y_step] = (real)(sum[0] * scale);
-        if (!t->from_half)
-            t->y[k * t->y_step + 1] = (real)(sum[1] * scale);
+    double v;
+    if (c->node->n_in < 2 || !c->x[1].data)
+        return otherwise;
+    return one_number(&v, c, 1) || !(v >= 1 && v < 1e12) ? 0 : (int64_t)v;
+}
+
+static enum accel_err dft_axis(int *axis, const struct accel_call *c)
+{
+    const struct signal_params *p = c->node->params;
+    int64_t at = p->axis_is_input ? -2 : p->axis;
+    double v;
+    if (p->axis_is_input && c->node->n_in > 2 && c->x[2].data) {
+        ACCEL_TRY(one_number(&v, c, 2));
+        at = fabs(v) < 1e6 ? (int64_t)v : INT64_MAX;
     }
+    return accel_axis_of(axis, at, c->x[0].rank);
+}
+
+static int64_t dft_points(const struct accel_call *c, int axis)
+{
+    const struct signal_params *p = c->node->params;
+    return points(c, p->half && p->inverse ? c->y[0].dim[axis] : c->x[0].dim[axis]);
+}
+
+static size_t dft_scratch(const struct accel_call *c)
+{
+    int axis;
+    return dft_axis(&axis, c) ? 0 : accel_fourier_room(dft_points(c, axis)) * sizeof(double);
+}
+
+static size_t stft_scratch(const struct accel_call *c)
+{
+    double frame = c->node->n_in > 2 && c->x[2].data ? (double)c->x[2].n : 0;
+    if (c->node->n_in > 3 && c->x[3].data && one_number(&frame, c, 3))
+        return 0;
+    return c->x[0].rank < 2 || !(frame >= 1 && frame <= (double)c->x[0].dim[1])
+               ? 0
+               : accel_fourier_room((int64_t)frame) * sizeof(double);
 }
 
 static enum accel_err dft_forward(const struct accel_call *c)
 {
     const struct signal_params *p = c->node->params;
     const struct accel_array *x = &c->x[0], *y = &c->y[0];
-    int64_t at = p->axis_is_input ? -2 : p->axis, parts = x->dim[x->rank - 1];
+    int64_t parts = x->dim[x->rank - 1];
     int axis;
-    double v;
     if (accel_op_is_int(x) || parts < 1 || parts > 2)
         return accel_fail(ACCEL_ESHAPE, "the last axis of a signal is 1 or 2, not %lld",
                           (long long)parts);
-    if (p->axis_is_input && c->node->n_in > 2 && c->x[2].data) {
-        ACCEL_TRY(one_number(&v, c, 2));
-        at = fabs(v) < 1e6 ? (int64_t)v : INT64_MAX;
-    }
-    ACCEL_TRY(accel_axis_of(&axis, at, x->rank));
+    ACCEL_TRY(dft_axis(&axis, c));
     struct line t = {.n = x->dim[axis],
-                     .L = x->dim[axis],
+                     .L = dft_points(c, axis),
                      .bins = y->dim[axis],
                      .complex = parts == 2,
                      .inverse = p->inverse,
                      .from_half = p->half && p->inverse};
-    if (t.from_half)
-        t.L = t.bins;
-    if (c->node->n_in > 1 && c->x[1].data) {
-        ACCEL_TRY(one_number(&v, c, 1));
-        t.L = v >= 1 && v < 1e15 ? (int64_t)v : 0;
-    }
-    if (t.L < 1 || axis == x->rank - 1)
+    if (t.L < 1 || t.bins > t.L || axis == x->rank - 1)
         return accel_fail(ACCEL_ESHAPE, "a transform of %lld points along axis %d", (long long)t.L,
                           axis);
     int64_t inner = 1, outer = 1, y_parts = t.from_half ? 1 : 2;
@@ -306,7 +324,7 @@ static enum accel_err dft_forward(const struct accel_call *c)
     for (int64_t i = 0; i < outer * inner; i++) {
         t.x = (const real *)x->data + (i / inner * t.n * inner + i % inner) * parts;
         t.y = (real *)y->data + (i / inner * t.bins * inner + i % inner) * y_parts;
-        transform(&t);
+        transform(&t, c->scratch);
     }
     return ACCEL_OK;
 }
@@ -323,7 +341,8 @@ static enum accel_err stft_forward(const struct accel_call *c)
     if (accel_op_is_int(x) || (w && accel_op_is_int(w)) || x->rank < 2 || parts < 1 || parts > 2)
         return accel_fail(ACCEL_ENOSUP, "this form of a signal");
     if (!(step >= 1) || !(frame >= 1) || (w && (double)w->n < frame) || y->dim[0] > x->dim[0] ||
-        (frames > 0 && (double)(frames - 1) * step + frame > (double)x->dim[1]))
+        (frames > 0 && (double)(frames - 1) * step + frame > (double)x->dim[1]) ||
+        frame > (double)x->dim[1] || (double)y->dim[2] > frame)
         return accel_fail(ACCEL_ESHAPE, "%lld frames of %g, each %g after the other, of %lld",
                           (long long)frames, frame, step, (long long)x->dim[1]);
     struct line t = {.window = w ? w->data : NULL,
@@ -337,7 +356,7 @@ static enum accel_err stft_forward(const struct accel_call *c)
         int64_t start = i / frames * x->dim[1] + i % frames * (int64_t)step;
         t.x = (const real *)x->data + start * parts;
         t.y = (real *)y->data + i * t.bins * 2;
-        transform(&t);
+        transform(&t, c->scratch);
     }
     return ACCEL_OK;
 }
@@ -429,9 +448,9 @@ const struct accel_op accel_op_hammingwindow =
 const struct accel_op accel_op_melweightmatrix =
     ROW("MelWeightMatrix", 17, 5, 5, mel_attrs, parse, mel_infer, mel_examples, mel_forward,
         .family = NULL);
-const struct accel_op accel_op_dft =
-    ROW("DFT", 17, 1, 3, dft_attrs, parse, dft_infer, dft_examples, dft_forward, .family = NULL);
+const struct accel_op accel_op_dft = ROW("DFT", 17, 1, 3, dft_attrs, parse, dft_infer, dft_examples,
+                                         dft_forward, .scratch = dft_scratch);
 const struct accel_op accel_op_stft = ROW("STFT", 17, 2, 4, stft_attrs, parse, stft_infer,
-                                          stft_examples, stft_forward, .family = NULL);
+                                          stft_examples, stft_forward, .scratch = stft_scratch);
 const struct accel_op accel_op_det = ROW("Det", 11, 1, 1, no_attrs, NULL, det_infer, det_examples,
                                          det_forward, .scratch = det_scratch);
