@@ -17,8 +17,6 @@
 #define PREVIEW(...)  WALL("ai.onnx.preview", __VA_ARGS__)
 
 /* clang-format off: the build finds rows by lines */
-const struct accel_op accel_op_bit_cast = CORE("BitCast", 26, 1, 1, 1, 1);
-const struct accel_op accel_op_causal_conv_with_state = CORE("CausalConvWithState", 27, 2, 4, 2, 2);
 const struct accel_op accel_op_image_decoder = CORE("ImageDecoder", 20, 1, 1, 1, 1);
 const struct accel_op accel_op_linear_attention = CORE("LinearAttention", 27, 3, 6, 2, 2);
 const struct accel_op accel_op_optional = CORE("Optional", 15, 0, 1, 1, 1);
@@ -29,7 +27,6 @@ const struct accel_op accel_op_sequence_map = CORE("SequenceMap", 17, 1, INT_MAX
 const struct accel_op accel_op_string_concat = CORE("StringConcat", 20, 2, 2, 1, 1);
 const struct accel_op accel_op_string_normalizer = CORE("StringNormalizer", 10, 1, 1, 1, 1);
 const struct accel_op accel_op_string_split = CORE("StringSplit", 20, 1, 1, 2, 2);
-const struct accel_op accel_op_swi_glu = CORE("SwiGLU", 28, 2, 2, 1, 1);
 const struct accel_op accel_op_tf_idf_vectorizer = CORE("TfIdfVectorizer", 9, 1, 1, 1, 1);
 
 const struct accel_op accel_op_ml_array_feature_extractor =

@@ -162,8 +162,8 @@ enum accel_err accel_window_axes(struct accel_window_axis axis[3], const struct 
         a->stride = accel_window_stride(w, i);
         a->dilation = w->dilation ? w->dilation[i] : 1;
         a->begin = begin_of(w, a, i, transposed);
-        a->end = w->auto_pad == ACCEL_PAD_GIVEN && w->pad
-                     ? w->pad[w->n_pad / 2 + (size_t)i]
+        a->end = w->auto_pad == ACCEL_PAD_GIVEN
+                     ? (w->pad ? w->pad[w->n_pad / 2 + (size_t)i] : 0)
                      : (a->out - 1) * a->stride + (a->k - 1) * a->dilation + 1 - a->in - a->begin;
     }
     return ACCEL_OK;

@@ -269,8 +269,6 @@ static const dnnl_alg_kind_t algos[ACCEL_DN_N_ALGOS] = {
     [ACCEL_DN_POOL_AVERAGE_PADDED] = dnnl_pooling_avg_include_padding,
     [ACCEL_DN_REDUCE_SUM] = dnnl_reduction_sum,
     [ACCEL_DN_REDUCE_MEAN] = dnnl_reduction_mean,
-    [ACCEL_DN_REDUCE_MAX] = dnnl_reduction_max,
-    [ACCEL_DN_REDUCE_MIN] = dnnl_reduction_min,
     [ACCEL_DN_SOFTMAX] = dnnl_softmax_accurate,
     [ACCEL_DN_LOG_SOFTMAX] = dnnl_softmax_log,
 };

@@ -124,14 +124,13 @@ static enum accel_err mark_folded(bool *folded, const struct accel_dn_job *j, in
     return ACCEL_OK;
 }
 
+/* Not the largest and smallest: of infinities only, the library's are the limits of float. */
 static const struct {
     const char *op;
     enum accel_dn_algo algo;
     int pool; /* the pool that does the same over all spatial axes, or -1 */
 } reductions[] = {{"ReduceSum", ACCEL_DN_REDUCE_SUM, -1},
-                  {"ReduceMean", ACCEL_DN_REDUCE_MEAN, ACCEL_DN_POOL_AVERAGE},
-                  {"ReduceMax", ACCEL_DN_REDUCE_MAX, ACCEL_DN_POOL_MAX},
-                  {"ReduceMin", ACCEL_DN_REDUCE_MIN, -1}};
+                  {"ReduceMean", ACCEL_DN_REDUCE_MEAN, ACCEL_DN_POOL_AVERAGE}};
 
 enum accel_err accel_dn_reduce(struct accel_dn_job *j)
 {

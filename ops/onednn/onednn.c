@@ -28,8 +28,6 @@ static const struct {
     {"GlobalMaxPool", accel_dn_global_pool},
     {"ReduceSum", accel_dn_reduce},
     {"ReduceMean", accel_dn_reduce},
-    {"ReduceMax", accel_dn_reduce},
-    {"ReduceMin", accel_dn_reduce},
     {"BatchNormalization", accel_dn_batch_norm},
     {"LayerNormalization", accel_dn_layer_norm},
     {"Softmax", accel_dn_softmax},
