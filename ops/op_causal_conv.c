@@ -53,7 +53,7 @@ static void cost(const struct accel_node *n, struct accel_cost *c)
 static int weights(const struct accel_node *n, struct accel_weight w[4])
 {
     (void)n;
-    w[0] = (struct accel_weight){1, 3, 0, 1, -1, "Conv1d", false, 2};
+    w[0] = (struct accel_weight){1, 3, 0, 1, -1, "Conv1d", false, 2, -1, -1};
     return 1;
 }
 

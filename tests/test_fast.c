@@ -327,14 +327,14 @@ START_TEST(pools_and_reductions_of_every_form)
         "x:1x2x6x6x6 ; AveragePool x > y kernel_shape=2,3,2 strides=2,1,2",
         "x:2x17x5x6 ; GlobalAveragePool x > y",
         "x:2x17x5x6 ; GlobalMaxPool x > y",
-        "x:2x17x5x6 ; Relu x > r ; ReduceMax r > y",
+        "x:2x17x5x6 ; Relu x > r ; ReduceSum r > y",
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         is_fast(lines[i], 12, i == 9 ? 2 : 1);
     is_fast("x:2x17x5x6 ; ReduceMean x > y axes=2,3 keepdims=0", 12, 1);
     is_fast("x:2x17x5x6 ; ReduceMean x > y axes=1", 12, 1);
     is_fast("x:2x7x5x6 ; ReduceSum x > y axes=0,2 keepdims=0", 12, 1);
-    is_fast("x:2x7x5x6 ; ReduceMin x > y axes=-1", 12, 1);
+    is_fast("x:2x7x5x6 ; ReduceSum x > y axes=-1", 12, 1);
 }
 END_TEST
 

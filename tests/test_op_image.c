@@ -213,6 +213,28 @@ START_TEST(deformed_convolutions_look_beside_their_taps)
 }
 END_TEST
 
+START_TEST(gates_and_causal_convolutions)
+{
+    op_runs("SwiGLU", 28,
+            "f2x3[0.5,1.59,1.1,-1.1,-0.8,1.49] f2x3[-1.98,1.28,1.19,-0.13,-0.79,-0.89]",
+            "-0.6162348,1.69047,0.9820906,0.0357128,0.1959361,-1.082201");
+    op_runs("SwiGLU", 28, "f3[-0.98,-0.22,0.02] f3[0.21,1.98,1.17] | alpha=1.5",
+            "-0.03847279,-0.1821856,0.01187549");
+    op_runs(
+        "CausalConvWithState", 27,
+        "f1x2x4[0.49,1.96,-1.14,-1.36,0.45,-1.82,-1.86,0.06] "
+        "f2x1x3[-0.14,1.67,0.52,0.06,-0.01,-1.01] f2[-1.95,-1.23] f1x2x2[0.77,-1.2,-0.52,-1.99]",
+        "-3.807,0.05549979,0.6618001,-4.8354,-1.6958,0.4843001,0.6938,-1.3812");
+    op_runs("CausalConvWithState", 27,
+            "f1x1x3[1.32,-1.38,-0.93] f1x1x2[1.52,0.04] | activation=silu",
+            "0.0270968,1.708427,-0.2257768");
+    op_runs("BitCast", 26, "f3[1,-2,0] | to=6", "1065353216,-1073741824,0");
+    op_fails("BitCast", 26, "2x3 | to=7", ACCEL_ESHAPE, "32 bits");
+    op_fails("CausalConvWithState", 27, "1x2x4 2x1x3 2 1x2x3", ACCEL_ESHAPE, "kernel of 3");
+    op_fails("SwiGLU", 28, "2x3 2x4", ACCEL_ESHAPE, "axis 1 of the gate is 3");
+}
+END_TEST
+
 START_TEST(blocks_are_added_up)
 {
     op_gives("Col2Im", 18,
@@ -283,6 +305,7 @@ static Suite *suite(void)
     tcase_add_test(t, pools_are_undone);
     tcase_add_test(t, regions_are_pooled);
     tcase_add_test(t, deformed_convolutions_look_beside_their_taps);
+    tcase_add_test(t, gates_and_causal_convolutions);
     tcase_add_test(t, blocks_are_added_up);
     tcase_add_test(t, centres_are_cut_out_and_padded);
     tcase_add_test(t, caches_are_written_at_their_indices);
