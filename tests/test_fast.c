@@ -592,6 +592,9 @@ START_TEST(products_of_integers_are_within_one_step)
         "ys=scalar#20 yz=u8:scalar#4 ; QLinearMatMul a as az b bs bz ys yz > y",
         13, 1);
     step = 0;
+    is_fast_in_bytes("x:u8:1x5x9x9 ; MaxPool x > y kernel_shape=3,3 strides=2,2 pads=1,1,1,1", 13,
+                     1);
+    is_fast_in_bytes("x:i8:2x16x8x9 ; MaxPool x > y kernel_shape=3,2 pads=1,0,1,1", 13, 1);
     is_fast_in_bytes("x:u8:1x3x9x9 w=i8:8x3x3x3 xz=u8:scalar#117 ; ConvInteger x w xz > y", 13, 1);
     is_fast_in_bytes("a:u8:7x24 b=i8:24x10 az=u8:scalar#100 ; MatMulInteger a b az > y", 13, 1);
     is_fast_in_bytes("a:u8:7x24 b=i8:24x10 az:u8:scalar ; MatMulInteger a b az > y", 13, 1);

@@ -30,8 +30,12 @@ enum accel_err accel_dn_pool(struct accel_dn_job *j)
     struct accel_window_axis a[3];
     struct accel_window w;
     bool max = strcmp(n->op->name, "MaxPool") == 0;
-    ACCEL_TRY(accel_dn_dims(&x.rank, xd, j->ask->operand[0]));
-    ACCEL_TRY(accel_dn_dims(&y.rank, yd, n->out[0]));
+    enum accel_dtype dtype = j->ask->operand[0]->dtype;
+    j->integers = max && (dtype == ACCEL_U8 || dtype == ACCEL_I8);
+    if (dtype != ACCEL_F32 && !j->integers)
+        return accel_fail(ACCEL_ENOSUP, "a pool of another type");
+    ACCEL_TRY(accel_dn_sizes(&x.rank, xd, j->ask->operand[0]));
+    ACCEL_TRY(accel_dn_sizes(&y.rank, yd, n->out[0]));
     ACCEL_TRY(accel_window_read(&w, n));
     ACCEL_TRY(accel_attr_int(&counts_pad, n, "count_include_pad", 0));
     if (x.rank < 3 || x.rank > 5 || y.rank != x.rank)
@@ -55,7 +59,8 @@ enum accel_err accel_dn_pool(struct accel_dn_job *j)
     }
     ACCEL_TRY(accel_dn_add(j, 0, false));
     ACCEL_TRY(accel_dn_set_out(j, n->out[0], true));
-    return accel_dn_chain(j, 1);
+    j->takes = 1;
+    return j->integers ? ACCEL_OK : accel_dn_chain(j, 1);
 }
 
 /* One window over all spatial axes of X [N C D…]. */
