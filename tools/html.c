@@ -252,7 +252,7 @@ static void charts(struct accel_str *out, const struct accel_report *r)
     bool begun = false;
     for (int i = 0; i < r->n_row; i++) {
         const struct accel_prune_row *row = &r->row[i];
-        if (!row->pruned)
+        if (!row->pruned || row->cut) /* of cut channels the bars tell */
             continue;
         if (!begun)
             accel_str_add(out, "<h2>Magnitudes of the pruned weights</h2>\n<div class=\"legend\">"
@@ -271,6 +271,27 @@ static void charts(struct accel_str *out, const struct accel_report *r)
         accel_str_add(out, "</div>\n");
 }
 
+static void repaired(struct accel_str *out, const struct accel_repair *r)
+{
+    accel_str_addf(
+        out,
+        "<h2>Repaired</h2>\n<p class=\"note\">On %lld samples; squared error of outputs on "
+        "held-back ones, as a share of their mean square. The model's outputs: %.3g %% "
+        "before, %.3g %% after.</p>\n<div class=\"scroll\"><table>\n<thead><tr><th>weight</th>"
+        "<th class=\"n\">error before</th><th class=\"n\">after</th><th>what was done</th>"
+        "</tr></thead>\n<tbody>\n",
+        (long long)r->samples, 100 * r->before, 100 * r->after);
+    for (size_t i = 0; i < r->n_row; i++) {
+        char a[32], b[32];
+        const struct accel_repair_row *k = &r->row[i];
+        esc(out, "<tr><th scope=\"row\">", k->weight, "</th>");
+        accel_str_addf(out, "<td class=\"n\">%s</td><td class=\"n\">%s</td>",
+                       accel_text_share(a, k->before), accel_text_share(b, k->after));
+        esc(out, "<td>", k->reason, "</td></tr>\n");
+    }
+    accel_str_add(out, "</tbody></table></div>\n");
+}
+
 void accel_report_html(struct accel_str *out, const struct accel_report *r)
 {
     head(out, r);
@@ -280,6 +301,8 @@ void accel_report_html(struct accel_str *out, const struct accel_report *r)
     totals(out, r);
     if (r->coupled)
         accel_report_groups_html(out, r->coupled);
+    if (r->repair)
+        repaired(out, r->repair);
     weights(out, r);
     charts(out, r);
     accel_html_end(out);

@@ -86,18 +86,19 @@ static enum accel_err print(const struct accel_str *s)
 
 static void add_version(struct accel_str *out)
 {
-    accel_str_add(out, "accel " ACCEL_VERSION "\n"
-                       "built in: protobuf-c " ACCEL_PROTOBUFC_VERSION
-                       ", libfyaml " ACCEL_FYAML_VERSION ", zlib " ACCEL_ZLIB_VERSION
-                       ", libjpeg " ACCEL_JPEG_VERSION ", libpng " ACCEL_PNG_VERSION
+    accel_str_add(out,
+                  "accel " ACCEL_VERSION "\n"
+                  "built in: protobuf-c " ACCEL_PROTOBUFC_VERSION ", libfyaml " ACCEL_FYAML_VERSION
+                  ", zlib " ACCEL_ZLIB_VERSION ", libjpeg " ACCEL_JPEG_VERSION
+                  ", libpng " ACCEL_PNG_VERSION ", LAPACK 3 (opened when a model is repaired)"
 #ifdef ACCEL_HAVE_ONEDNN
-                       ", oneDNN 2 (opened when a model runs)\n"
-                       "not built in: "
+                  ", oneDNN 2 (opened when a model runs)\n"
+                  "not built in: "
 #else
-                       "\n"
-                       "not built in: oneDNN, "
+                  "\n"
+                  "not built in: oneDNN, "
 #endif
-                       "CUDA, cuDNN, cuSPARSE, NCCL, MPI\n");
+                  "CUDA, cuDNN, cuSPARSE, NCCL, MPI\n");
 }
 
 static enum accel_err run(struct accel_job *job, int argc, char **argv)
