@@ -100,7 +100,7 @@ count() {
 # suites NAME: all tests of a build.
 suites() {
     log=$build/log/ctest-$1
-    (cd "$build/$1" && ASAN_OPTIONS=detect_stack_use_after_return=1 ctest -V -j "$jobs" >"$log" 2>&1)
+    (cd "$build/$1" && ctest -V -j "$jobs" >"$log" 2>&1)
     status=$?
     grep -E '^[0-9]+: .*:[0-9]+:[FE]:|^[0-9]+: SKIP:|\*\*\*' "$log" | sed 's/^[0-9]*: //'
     grep -oE '#[0-9]+: [^ ]+ .*\*\*\*Failed' "$log" | sed 's/^#\([0-9]*\): .*/\1/' | while read -r id; do
