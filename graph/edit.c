@@ -16,14 +16,32 @@ static bool is_taken(const struct accel_model *m, const char *name)
     return false;
 }
 
+static bool is_number_taken(const struct accel_model *m, char name[256], const char *hint,
+                            unsigned i)
+{
+    snprintf(name, 256, "%.200s_cut%u", hint, i);
+    return is_taken(m, name);
+}
+
+/* Numbers are taken from 1 on, so the first free one is found by halving: a constant that is copied
+ * for each of many readers asks as often. */
 enum accel_err accel_edit_value(struct accel_value **out, struct accel_graph *g, const char *hint)
 {
     char name[256];
-    for (unsigned i = 1;; i++) {
-        snprintf(name, sizeof name, "%.200s_cut%u", hint, i);
-        if (!is_taken(g->model, name))
-            return accel_value_new(out, g, name);
+    unsigned taken = 0, free = 1;
+    while (is_number_taken(g->model, name, hint, free)) {
+        taken = free;
+        free *= 2;
     }
+    while (free - taken > 1) {
+        unsigned mid = taken + (free - taken) / 2;
+        if (is_number_taken(g->model, name, hint, mid))
+            taken = mid;
+        else
+            free = mid;
+    }
+    snprintf(name, sizeof name, "%.200s_cut%u", hint, free);
+    return accel_value_new(out, g, name);
 }
 
 enum accel_err accel_edit_constant(struct accel_value **out, struct accel_graph *g,

@@ -16,9 +16,10 @@ struct accel_axis_values {
     int64_t n; /* elements; 0: all have `all` */
     const struct accel_axis_set *all;
     const struct accel_axis_set **at; /* [n] */
+    bool pinned;                      /* all of them, already */
 };
 
-enum { LONGEST_SET = 256 }; /* axes; a longer set is pinned and forgotten */
+enum { LONGEST_SET = 64 }; /* axes; a longer set is pinned and forgotten */
 
 struct follow {
     struct accel_provenance *p;
@@ -77,10 +78,13 @@ static enum accel_err pin_set(struct follow *f, const struct accel_axis_set *s,
     return ACCEL_OK;
 }
 
-static enum accel_err pin_values(struct follow *f, const struct accel_axis_values *a,
+static enum accel_err pin_values(struct follow *f, struct accel_axis_values *a,
                                  const struct accel_node *n)
 {
     const struct accel_axis_set *last = NULL;
+    if (a->pinned)
+        return ACCEL_OK;
+    a->pinned = true;
     ACCEL_TRY(pin_set(f, a->all, n));
     for (int64_t i = 0; i < a->n; i++) {
         if (a->at[i] != last)
@@ -90,14 +94,23 @@ static enum accel_err pin_values(struct follow *f, const struct accel_axis_value
     return ACCEL_OK;
 }
 
-/* *to becomes the union of *to and s. */
+static bool is_subset(const struct accel_axis_set *s, const struct accel_axis_set *of)
+{
+    size_t i = 0;
+    for (size_t k = 0; i < s->n && k < of->n; k++)
+        i += ref_order(&s->at[i], &of->at[k]) == 0;
+    return i == s->n;
+}
+
+/* *to becomes the union of *to and s. Nothing is allocated when it does not grow: long vectors are
+ * joined element by element. */
 static enum accel_err join(const struct accel_axis_set **to, struct follow *f,
                            const struct accel_axis_set *s, const struct accel_node *n)
 {
     const struct accel_axis_set *a = *to;
-    if (!s || s == a)
+    if (!s || s == a || (a && is_subset(s, a)))
         return ACCEL_OK;
-    if (!a) {
+    if (!a || is_subset(a, s)) {
         *to = s;
         return ACCEL_OK;
     }
@@ -113,7 +126,7 @@ static enum accel_err join(const struct accel_axis_set **to, struct follow *f,
         k += order >= 0;
     }
     u->at = at;
-    *to = u->n == a->n ? a : u;
+    *to = u;
     if (u->n <= LONGEST_SET)
         return ACCEL_OK;
     *to = NULL;

@@ -21,39 +21,58 @@ static enum accel_err renew_node(struct accel_write *w, const struct accel_node 
     return accel_part_set(w, p, &s);
 }
 
-/* Moves the last part of `graph` in front of `next` (NULL: behind all nodes, where it is). */
-static void move_before(struct accel_part *graph, struct accel_part *next)
+/* A new node's part, and the old node in front of which it belongs (NULL: behind all). */
+struct new_part {
+    struct accel_part *part, *next;
+};
+
+/* Puts new parts, which stand behind `tail`, in their places: one walk over the parts of `graph`.
+ * The list is in reverse order, as it was made. */
+static void place(struct accel_part *graph, struct accel_part *tail, const struct new_part *list,
+                  size_t n)
 {
-    struct accel_part *p = graph->last, **link = &graph->child, *before = graph->child;
-    if (!next)
-        return;
-    while (before->next != p)
-        before = before->next;
-    before->next = NULL;
-    graph->last = before;
-    while (*link != next)
-        link = &(*link)->next;
-    p->next = next;
-    p->start = p->body = p->end = next->start;
-    *link = p;
+    struct accel_part **link = &graph->child;
+    if (tail)
+        tail->next = NULL;
+    else
+        graph->child = NULL;
+    for (; *link; link = &(*link)->next)
+        for (; n && list[n - 1].next == *link; n--, link = &(*link)->next) {
+            struct accel_part *p = list[n - 1].part;
+            p->start = p->body = p->end = (*link)->start;
+            p->next = *link;
+            *link = p;
+        }
+    graph->last = tail;
+    for (; n; n--) {
+        struct accel_part *p = list[n - 1].part;
+        p->next = NULL;
+        *link = graph->last = p;
+        link = &p->next;
+    }
 }
 
 static enum accel_err plan_nodes(struct accel_write *w, struct accel_graph *g)
 {
-    struct accel_part *next = NULL, *p;
-    for (size_t i = g->n_node; i-- > 0;) { /* from behind, so that the next one is known */
+    struct accel_part *graph = g->origin, *next = NULL, *tail = graph->last;
+    struct new_part *list = accel_calloc(g->n_node, sizeof *list);
+    size_t n_new = 0;
+    enum accel_err err = list ? ACCEL_OK : accel_fail_nomem();
+    for (size_t i = g->n_node; !err && i-- > 0;) { /* from behind, so that the next one is known */
         struct accel_node *n = g->node[i];
         if (n->origin) {
             next = n->origin;
             if (n->changed)
-                ACCEL_TRY(renew_node(w, n));
+                err = renew_node(w, n);
             continue;
         }
-        ACCEL_TRY(accel_build_node(&p, w, g->origin, n));
-        move_before(g->origin, next);
-        next = p;
+        list[n_new].next = next;
+        err = accel_build_node(&list[n_new++].part, w, graph, n);
     }
-    return ACCEL_OK;
+    if (!err && n_new)
+        place(graph, tail, list, n_new);
+    accel_free(list);
+    return err;
 }
 
 static enum accel_err renew_value(struct accel_write *w, const struct accel_value *v)

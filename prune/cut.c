@@ -4,6 +4,7 @@
  * the proof that everything fits. */
 #include "prune/cut.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -92,10 +93,15 @@ static enum accel_err note(struct accel_cut_plan *c, struct accel_value *v,
     return ACCEL_OK;
 }
 
-static bool same_cut(const struct accel_cut *a, const struct accel_cut *b)
+static int order_cuts(const struct accel_cut *a, const struct accel_cut *b)
 {
-    return a->kept == b->kept || (a->kept && b->kept && a->now == b->now &&
-                                  !memcmp(a->kept, b->kept, (size_t)a->now * sizeof *a->kept));
+    if (a->kept == b->kept)
+        return 0;
+    if (!a->kept || !b->kept)
+        return a->kept ? 1 : -1;
+    if (a->now != b->now)
+        return a->now < b->now ? -1 : 1;
+    return memcmp(a->kept, b->kept, (size_t)a->now * sizeof *a->kept);
 }
 
 static bool use_is_kept(const struct accel_use *u)
@@ -103,40 +109,67 @@ static bool use_is_kept(const struct accel_use *u)
     return u->slot < 32 && u->node->op && u->node->op->keep >> u->slot & 1;
 }
 
+/* A use of a vector, and what becomes of it there. */
+struct split_use {
+    struct accel_use use;
+    const struct accel_cut *cut;
+    size_t at;
+    bool spared; /* cut, but not to be zeroed there */
+};
+
+static int order_fates(const struct split_use *a, const struct split_use *b)
+{
+    return a->spared != b->spared ? (a->spared ? 1 : -1) : order_cuts(a->cut, b->cut);
+}
+
+static int by_fate(const void *x, const void *y)
+{
+    const struct split_use *a = x, *b = y;
+    int order = order_fates(a, b);
+    return order ? order : (a->at > b->at) - (a->at < b->at);
+}
+
+/* lead[i]: the first use that is cut (and masked) like use i. */
+static void find_leads(size_t *lead, struct split_use *sorted, size_t n)
+{
+    qsort(sorted, n, sizeof *sorted, by_fate);
+    for (size_t i = 0; i < n; i++)
+        lead[sorted[i].at] =
+            i && !order_fates(&sorted[i - 1], &sorted[i]) ? lead[sorted[i - 1].at] : sorted[i].at;
+}
+
 /* Uses of a vector that are cut alike (and masked alike) share a constant; the first ones keep the
- * one that is there. Uses are looked at in their order: what is moved leaves the list. */
+ * one that is there. A use's axis is found by its node: repairs may have taken uses away. */
 static enum accel_err split_uses(struct accel_cut_plan *c, struct accel_model *m,
                                  struct accel_value *v, bool masked)
 {
-    const uint32_t first = c->g->value_axis[v->index];
     size_t n = v->n_use;
-    struct accel_use *use = accel_calloc(n, sizeof *use);
+    struct split_use *use = accel_calloc(2 * n, sizeof *use);
     struct accel_value **of = accel_calloc(n, sizeof(*of));
-    enum accel_err err = use && of ? ACCEL_OK : accel_fail_nomem();
-    if (err)
-        goto done;
-    memcpy(use, v->use, n * sizeof *use);
-    for (size_t i = 0; i < n; i++) {
-        for (size_t k = 0; k < i && !of[i]; k++)
-            if (same_cut(&c->axis[first + i], &c->axis[first + k]) &&
-                (!masked || !c->axis[first + i].kept ||
-                 use_is_kept(&use[i]) == use_is_kept(&use[k])))
-                of[i] = of[k];
-        if (!of[i] && i == 0)
-            of[i] = v;
-        if (!of[i])
-            ACCEL_GOTO(err, accel_cut_copy(&of[i], m, v));
-        bool new = true;
-        for (size_t k = 0; k < i && new; k++)
-            new = of[k] != of[i];
-        if (new && c->axis[first + i].kept && !(masked && use_is_kept(&use[i])))
-            ACCEL_GOTO(err, note(c, of[i], &c->axis[first + i]));
+    size_t *lead = accel_calloc(n, sizeof *lead);
+    enum accel_err err = use && of && lead ? ACCEL_OK : accel_fail_nomem();
+    for (size_t i = 0; !err && i < n; i++) {
+        struct accel_use u = v->use[i];
+        const struct accel_cut *cut = &c->axis[accel_groups_operand(c->g, u.node, u.slot, 0)];
+        use[i] = use[n + i] = (struct split_use){u, cut, i, masked && cut->kept && use_is_kept(&u)};
+    }
+    if (!err && n)
+        find_leads(lead, use + n, n);
+    for (size_t i = 0; !err && i < n; i++) {
+        of[i] = i ? of[lead[i]] : v;
+        if (lead[i] == i) {
+            if (i)
+                ACCEL_GOTO(err, accel_cut_copy(&of[i], m, v));
+            if (use[i].cut->kept && !use[i].spared)
+                ACCEL_GOTO(err, note(c, of[i], use[i].cut));
+        }
         if (of[i] != v)
-            ACCEL_GOTO(err, accel_edit_input(use[i].node, use[i].slot, of[i]));
+            ACCEL_GOTO(err, accel_edit_input(use[i].use.node, use[i].use.slot, of[i]));
     }
 done:
     accel_free(use);
     accel_free(of);
+    accel_free(lead);
     return err;
 }
 

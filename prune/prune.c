@@ -441,12 +441,13 @@ enum accel_err accel_prune_choose(struct accel_prune_plan **out, struct accel_mo
 enum accel_err accel_prune_build(struct accel_prune_plan **out, struct accel_model *m,
                                  const struct accel_prune_config *c, struct accel_log *log)
 {
-    ACCEL_TRY(accel_prune_choose(out, m, c, NULL, log));
-    if (!(*out)->channels)
-        return ACCEL_OK;
-    enum accel_err err = accel_prune_cut(*out, m);
+    struct accel_prune_plan *p;
+    ACCEL_TRY(accel_prune_choose(&p, m, c, NULL, log));
+    enum accel_err err = p->channels ? accel_prune_cut(p, m) : ACCEL_OK;
     if (err)
-        accel_prune_plan_free(*out);
+        accel_prune_plan_free(p);
+    else
+        *out = p;
     return err;
 }
 

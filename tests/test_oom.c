@@ -159,6 +159,9 @@ static void fail_each(const char *config, bool forever)
 #define LEVEL "[{\"op_types\": [\"Conv2d\", \"Linear\"], \"sparse_ratio\": 0.5}]"
 #define GLOBAL                                                                                     \
     "[{\"op_names_re\": [\".*fc.*\", \"/conv\"], \"sparse_ratio\": 0.5, \"global_group_id\": 1}]"
+#define CHANNELS                                                                                   \
+    "{\"pruner\": \"%s\", \"shrink\": %s, \"config_list\": [{\"op_types\": [\"default\"], "        \
+    "\"sparse_ratio\": 0.5}]}"
 #define NM "{\"pruner\": \"nm\", \"config_list\": [{\"op_types\": [\"Linear\"]}]}"
 
 START_TEST(one_failed_allocation_is_an_error_without_a_leak)
@@ -185,6 +188,25 @@ START_TEST(n_of_m_survives_failed_allocations)
 }
 END_TEST
 
+START_TEST(cutting_channels_survives_failed_allocations)
+{
+    static const struct {
+        const char *pruner, *shrink;
+    } at[] = {{"l1_norm", "true"}, {"fpgm", "false"}, {"lamp", "true"}};
+    char config[512];
+    snprintf(config, sizeof config, CHANNELS, at[_i].pruner, at[_i].shrink);
+    fail_each(config, _i == 2);
+}
+END_TEST
+
+START_TEST(a_target_of_macs_survives_failed_allocations)
+{
+    fail_each("{\"pruner\": \"l2_norm\", \"target\": {\"macs\": 0.7}, \"config_list\": "
+              "[{\"op_types\": [\"default\"]}]}",
+              true);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("oom");
@@ -195,6 +217,8 @@ static Suite *suite(void)
     tcase_add_test(t, memory_that_stays_short_is_an_error_without_a_leak);
     tcase_add_test(t, a_global_group_survives_failed_allocations);
     tcase_add_test(t, n_of_m_survives_failed_allocations);
+    tcase_add_loop_test(t, cutting_channels_survives_failed_allocations, 0, 3);
+    tcase_add_test(t, a_target_of_macs_survives_failed_allocations);
     suite_add_tcase(s, t);
     return s;
 }
