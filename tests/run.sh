@@ -161,6 +161,7 @@ if "$python" -c 'import onnx, onnxruntime, numpy' 2>/dev/null; then
     step check_ops "$python" tests/check_ops.py "$build/release"
     step check_new "$python" tests/check_new.py "$build/release"
     step check_random "$python" tests/check_random.py --bin-dir "$build/release/bin" --count 500
+    step check_nodes "$python" tests/check_nodes.py --bin-dir "$build/release/bin"
     step check_scores "$python" tests/check_scores.py --bin-dir "$build/release/bin"
     step check_law "$python" tests/check_law.py --bin-dir "$build/release/bin" --cut "$build/release/cut_random" --count 1000
     corpus=/usr/share/libonnx-testdata
