@@ -252,7 +252,8 @@ static void read_array(const struct accel_dataset *d, const struct accel_field *
         memcpy(to, (const char *)f->all + (size_t)sample * f->size, f->size);
         return;
     }
-    size_t n = f->size / sizeof(float), per_channel = f->rank ? n / (size_t)f->dim[0] : n;
+    size_t n = f->size / sizeof(float),
+           per_channel = f->rank && f->dim[0] ? n / (size_t)f->dim[0] : n;
     for (size_t i = 0; i < n; i++) {
         double v;
         float z;

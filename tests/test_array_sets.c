@@ -125,6 +125,12 @@ START_TEST(a_file_or_a_folder_of_arrays_is_a_set)
     uint16_t half[2];
     ck_ok(accel_dataset_read(d, 2, 1, (void *[]){half}, y));
     ck_assert(y[0] == 5 && y[1] == 6.5f && accel_f16_to_f32(half[1]) == 6);
+    drop();
+    save_array("empty.npy", ACCEL_F32, 3, (int64_t[]){2, 0, 4}, (float[]){1});
+    ck_ok(data_open(&d, "npy:%/empty.npy?mean=0.5"));
+    float nothing = 7;
+    ck_ok(accel_dataset_read(d, 1, 1, (void *const[]){&nothing}, NULL));
+    ck_assert_float_eq(nothing, 7);
 }
 END_TEST
 
