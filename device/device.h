@@ -3,7 +3,7 @@
  * exec asks a device for a kernel by domain and operator, with the longest chain of nodes that
  * could be one kernel. The kernel OFFERS (how many nodes it takes, in which layout its result lies,
  * how much workspace it needs), PREPARES a state once (weights reordered, code generated) and then
- * runs. What the CPU does not need yet (streams, memory, training) is not here. */
+ * runs. What the CPU does not need yet (streams, memory) is not here. */
 #ifndef ACCEL_DEVICE_DEVICE_H
 #define ACCEL_DEVICE_DEVICE_H
 
@@ -76,11 +76,62 @@ struct accel_fast {
     enum accel_err (*forward)(const struct accel_run *);
 };
 
+/* ---------------------------------------------------------------- training
+ *
+ * A training step runs forward through all nodes and backward in the opposite order. The gradient
+ * of a value lies in memory as the value does. Weights are operands in row-major order whose
+ * contents change from step to step; so do their gradients lie. */
+
+struct accel_train_ask {
+    struct accel_ask ask; /* constant[] holds what is no trainable weight; look is NULL */
+    uint64_t want_gx;     /* operands whose gradient is wanted: bit i */
+    uint64_t weights;     /* operands that are trainable weights: row-major, f32 */
+    uint64_t updates;     /* operands that forward writes (running statistics): row-major, f32 */
+};
+
+#define ACCEL_RESULT_BIT ((uint64_t)1 << 63)
+
+struct accel_train_offer {
+    int takes;               /* nodes of the chain, from its start; 0: cannot */
+    struct accel_layout out; /* of the last of them, and of its gradient */
+    size_t workspace;        /* bytes, garbage between calls */
+    size_t saved;            /* bytes kept from forward to backward, the kernel's own business */
+    uint64_t backward_reads; /* operands: bit i; the result: ACCEL_RESULT_BIT */
+    uint64_t in_place;       /* operands whose gradient may be written over gy: equal layouts, and
+                                add clear for it */
+};
+
+struct accel_train_run {
+    void *state;
+    const void *x[ACCEL_MAX_IO]; /* as the ask's operands; in backward those of backward_reads */
+    void *y;
+    const void *gy;
+    void *gx[ACCEL_MAX_IO]; /* NULL: not wanted; laid out as the operand */
+    uint64_t add;           /* operands to whose gradient is added; the others' is overwritten */
+    void *saved, *workspace;
+};
+
+struct accel_fast_train {
+    enum accel_err (*offer)(struct accel_train_offer *, struct accel_device *,
+                            const struct accel_train_ask *);
+    enum accel_err (*prepare)(void **state, struct accel_device *, const struct accel_train_ask *,
+                              const struct accel_train_offer *);
+    void (*release)(void *state);
+    enum accel_err (*forward)(const struct accel_train_run *);
+    enum accel_err (*backward)(const struct accel_train_run *);
+};
+
 /* One thread at a time may use a device; plans may share it. */
 struct accel_device {
     const char *name; /* "cpu, oneDNN 2.6.3" */
     void (*free)(struct accel_device *);
     const struct accel_fast *(*fast)(struct accel_device *, const char *domain, const char *op);
+    /* For training steps; NULL: it has none. */
+    const struct accel_fast_train *(*train)(struct accel_device *, const char *domain,
+                                            const char *op);
+    /* From row-major elements to this layout; there when `train` is. */
+    enum accel_err (*from_row_major)(struct accel_device *, void *to, const void *from,
+                                     const struct accel_layout *layout);
     /* Row-major elements of a float value of this layout. */
     enum accel_err (*to_row_major)(struct accel_device *, void *to, const void *from,
                                    const struct accel_layout *layout);

@@ -36,7 +36,10 @@ struct accel_call {
     struct accel_array *y;       /* [node->n_out] data NULL when not wanted */
     struct accel_array *gx;      /* backward adds to these; data NULL when not wanted */
     const struct accel_array *gy;
-    void *scratch;               /* op->scratch() bytes, garbage */
+    void *scratch; /* op->scratch() bytes, garbage; op->scratch_back() in backward */
+    bool training; /* forward of a training step: statistics of the batch, dropout; op->updates */
+    void *saved;   /* op->saved() bytes from forward of a training step to its backward, or NULL */
+    uint64_t seed; /* another one in each step and node: what RANDOM operators draw from */
     struct accel_bodies *bodies; /* for operators with graphs in their attributes, else NULL */
 };
 
@@ -120,6 +123,9 @@ enum {
     ACCEL_OP_MEASURES = 32,
     /* Output 0 is input 0's elements in the same order, under another shape at most. */
     ACCEL_OP_VIEWS = 64,
+    /* No gradient flows through it: it rounds, compares, counts (Floor, Equal, Shape, ArgMax). Its
+     * derivative is zero wherever there is one. */
+    ACCEL_OP_STEPS = 128,
 };
 
 struct accel_op {
@@ -156,8 +162,17 @@ struct accel_op {
      * is, or -1. NULL: not such an operator. */
     int (*carry)(const struct accel_node *, int axis);
 
-    accel_kernel forward, backward;               /* plain C: the definition */
-    size_t (*scratch)(const struct accel_call *); /* bytes that forward needs; NULL: none */
+    /* Plain C: the definition. backward gets the operands that `saves` names (data of the others
+     * NULL, their dims are there), gy of every output (data NULL: zero), and adds to the gx whose
+     * data are there; gx, gy and operands of real numbers are real also where ACCEL_OP_MOVES, whose
+     * index operands come as int64_t as in forward. NULL: an error on the way from a trainable
+     * weight to the loss, unless ACCEL_OP_STEPS. */
+    accel_kernel forward, backward;
+    size_t (*scratch)(const struct accel_call *);      /* bytes that forward needs; NULL: none */
+    size_t (*scratch_back)(const struct accel_call *); /* … that backward needs */
+    /* Bytes that forward of a training step keeps for backward (statistics, positions); NULL: none.
+     * All three see dims only. */
+    size_t (*saved)(const struct accel_call *);
     /* Dims of an output whose size only the contents tell (NonZero): writes dim[rank of the
      * output]. NULL: infer knows all sizes once the inputs are known. */
     enum accel_err (*size)(const struct accel_call *, int slot, int64_t *dim);
@@ -166,7 +181,11 @@ struct accel_op {
     unsigned keep;  /* input slots the masker must never zero */
     unsigned sizes; /* input slots that hold sizes or positions, which resize() writes anew: a Shape
                        may flow into them and pins nothing */
-    unsigned saves; /* what backward reads: inputs from bit 0, outputs from bit 16 */
+    unsigned saves; /* what backward reads: inputs from bit 0 (bit 15: the 16th and all behind it),
+                       outputs from bit 16 */
+    unsigned updates;     /* inputs that forward of a training step writes: running statistics */
+    unsigned no_gradient; /* inputs that never get one (indices, sizes, conditions; the others of
+                             integer type get none either) */
     unsigned
         data_slots; /* MOVES: inputs that hold data, the others hold indices or sizes; 0: input 0 */
     const void *family;          /* what tells members of one file apart */

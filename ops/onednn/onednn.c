@@ -266,7 +266,11 @@ enum accel_err accel_device_onednn(struct accel_device **out)
     }
     d->dn = dn;
     snprintf(d->name, sizeof d->name, "cpu, oneDNN %s", accel_dn_version());
-    d->face = (struct accel_device){d->name, free_device, fast, to_row_major, check_bf16};
+    d->face = (struct accel_device){.name = d->name,
+                                    .free = free_device,
+                                    .fast = fast,
+                                    .to_row_major = to_row_major,
+                                    .check_bf16 = check_bf16};
     *out = &d->face;
     return ACCEL_OK;
 }
