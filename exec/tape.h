@@ -1,9 +1,9 @@
 /* tape.h - running a model forwards and backwards: what a training step needs of it.
  *
  *     accel_tape_new(&t, model, &options);
- *     accel_tape_set_input(t, 0, &x);            // data are borrowed until the step ends
+ *     accel_tape_set_input(t, 0, &x);            // copied
  *     accel_tape_forward(t);                     // statistics of the batch, dropout
- *     loss(accel_tape_head(t, 0), accel_tape_head_gradient(t, 0)->data);
+ *     loss(accel_tape_head(t, 0), accel_tape_head_gradient(t, 0).data);
  *     accel_tape_backward(t, false);             // flat->grad = dL/dw
  *     ... flat->weight -= ...
  *     accel_tape_store(t);                       // weights and statistics back into the model
@@ -58,7 +58,7 @@ void accel_tape_free(struct accel_tape *t);
 /* Inputs are those of the graph that are no constants, in its order. */
 int accel_tape_n_inputs(const struct accel_tape *t);
 const struct accel_value *accel_tape_input(const struct accel_tape *t, int i);
-/* As accel_plan_set_input(). */
+/* Copies the data. EARG names the input and both sides when type or shape do not fit the model. */
 enum accel_err accel_tape_set_input(struct accel_tape *t, int i,
                                     const struct accel_array *a) ACCEL_CHECKED;
 
@@ -69,7 +69,7 @@ enum accel_err accel_tape_forward(struct accel_tape *t) ACCEL_CHECKED;
 const struct accel_array *accel_tape_head(const struct accel_tape *t, int i);
 /* Where the caller writes dL/dhead before backward, of the head's type and size. All zero after
  * each forward. */
-const struct accel_array *accel_tape_head_gradient(const struct accel_tape *t, int i);
+struct accel_array accel_tape_head_gradient(const struct accel_tape *t, int i);
 
 /* The backward half: flat->grad becomes the gradients, or grows by them. */
 enum accel_err accel_tape_backward(struct accel_tape *t, bool add) ACCEL_CHECKED;
@@ -84,9 +84,10 @@ size_t accel_tape_n_statistics(const struct accel_tape *t);
 const struct accel_value *accel_tape_statistic(const struct accel_tape *t, size_t i,
                                                struct accel_array *a);
 
-/* The first value of the last forward that holds no number (NaN or infinity) although the node's
- * operands do not; NULL: none. For messages: costs a look at all values that are still there. */
-const struct accel_node *accel_tape_find_nan(const struct accel_tape *t);
+/* Runs the last forward again, with a look at every result: the first node that makes something
+ * else than numbers (NaN or infinity); NULL: none. For messages: running statistics move on. */
+enum accel_err accel_tape_find_nan(struct accel_tape *t,
+                                   const struct accel_node **node) ACCEL_CHECKED;
 
 /* Writes weights and statistics into the model's tensors, rounded to their types. */
 enum accel_err accel_tape_store(struct accel_tape *t) ACCEL_CHECKED;
