@@ -24,18 +24,47 @@ struct pass {
 
 enum { STEP = 1024 }; /* elements converted at a time */
 
+enum { LANES = 8 };
+
+/* All of one channel. In lanes, so that additions need not wait for each other. */
+static double sum_of(const float *x, uint64_t n, bool square)
+{
+    double lane[LANES] = {0}, s = 0;
+    uint64_t k = 0;
+    for (; k + LANES <= n; k += LANES)
+        for (int j = 0; j < LANES; j++) {
+            double v = (double)x[k + (uint64_t)j];
+            lane[j] += square ? v * v : fabs(v);
+        }
+    for (; k < n; k++)
+        s += square ? (double)x[k] * (double)x[k] : fabs((double)x[k]);
+    for (int j = 0; j < LANES; j++)
+        s += lane[j];
+    return s;
+}
+
+/* Channels one after the other, an element each. */
+static void add_each(double *restrict sum, const float *restrict x, uint64_t n, bool square)
+{
+    if (square)
+        for (uint64_t k = 0; k < n; k++)
+            sum[k] += (double)x[k] * (double)x[k];
+    else
+        for (uint64_t k = 0; k < n; k++)
+            sum[k] += fabs((double)x[k]);
+}
+
 static void add(struct pass *p, uint64_t at, const float *x, uint64_t n)
 {
     uint64_t inner = (uint64_t)p->inner, all = (uint64_t)p->n;
     for (uint64_t i = 0; i < n;) {
-        uint64_t channel = (at + i) / inner % all, left = inner - (at + i) % inner;
+        uint64_t channel = (at + i) / inner % all;
+        uint64_t left = inner > 1 ? inner - (at + i) % inner : all - channel;
         uint64_t m = left < n - i ? left : n - i;
-        double s = 0;
-        for (uint64_t k = 0; k < m; k++) {
-            double v = (double)x[i + k];
-            s += p->square ? v * v : fabs(v);
-        }
-        p->sum[channel] += s;
+        if (inner > 1)
+            p->sum[channel] += sum_of(x + i, m, p->square);
+        else
+            add_each(p->sum + channel, x + i, m, p->square);
         i += m;
     }
 }
